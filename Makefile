@@ -1,0 +1,41 @@
+# Every target sets itself up in .venv; needs Python 3.11 or later and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+DATA ?= ../shared/data
+TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
+
+.PHONY: demo test check bench clean
+
+demo: $(VENV)/.core
+	$(BIN)/coder-ir demo
+
+test: $(VENV)/.dev
+	$(BIN)/pytest
+
+check: $(VENV)/.train
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+bench: $(VENV)/.train
+	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --out docs/results
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: $(VENV)/bin/python pyproject.toml
+	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	touch $@
+
+$(VENV)/.train: $(VENV)/.dev constraints/train.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[dev,train]'
+	touch $@

@@ -1,0 +1,40 @@
+"""Local retrieval that respects not, without, except and opposite preferences."""
+
+from coder_ir.encoders import Runtime
+from coder_ir.errors import CoderError
+from coder_ir.policies import CompatibilityOnly, Sequential, TopicalOnly, Union
+from coder_ir.retriever import Added, Retriever, SearchOptions
+from coder_ir.types import (
+    Candidates,
+    Condition,
+    Document,
+    Filtered,
+    Hit,
+    Order,
+    Query,
+    Ranking,
+    Verdict,
+)
+
+__version__ = "0.1.0"
+__all__ = [
+    "Added",
+    "Candidates",
+    "CoderError",
+    "CompatibilityOnly",
+    "Condition",
+    "Document",
+    "Filtered",
+    "Hit",
+    "Order",
+    "Query",
+    "Ranking",
+    "Retriever",
+    "Runtime",
+    "SearchOptions",
+    "Sequential",
+    "TopicalOnly",
+    "Union",
+    "Verdict",
+    "__version__",
+]

@@ -1,0 +1,44 @@
+"""The commands, put together."""
+
+from typing import Annotated
+
+import typer
+
+from coder_ir.cli.bench import bench
+from coder_ir.cli.demo import demo
+from coder_ir.cli.search import index, model_info, run, search
+from coder_ir.cli.train import data_app, train_app
+
+app = typer.Typer(
+    help="Search that respects not, without, except and opposite preferences.\n\n"
+    "Start with: coder-ir demo",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    rich_markup_mode=None,
+)
+model_app = typer.Typer(help="Look at models.", no_args_is_help=True, rich_markup_mode=None)
+model_app.command("info")(model_info)
+
+
+def _version(*, asked: bool) -> None:
+    if asked:
+        from coder_ir import __version__
+
+        typer.echo(f"coder-ir {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    _version(asked=version)
+
+
+for command in (demo, index, search, run, bench):
+    app.command()(command)
+app.add_typer(model_app, name="model")
+app.add_typer(train_app, name="train")
+app.add_typer(data_app, name="data")

@@ -1,0 +1,33 @@
+"""bench: measurements that write their own tables."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coder_ir.cli.talk import say
+
+
+def bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="nevir, topical, encoding, search, kill; default: all.", metavar="[NAME]..."
+        ),
+    ] = None,
+    *,
+    data: Annotated[Path, typer.Option(help="Folder with nevir/, scifact/, nfcorpus/.")],
+    out: Annotated[Path, typer.Option(help="Folder for NAME.json and NAME.md.")] = Path("results"),
+    reference: Annotated[
+        str, typer.Option(help="Torch model that topical and encoding compare with.")
+    ] = "BAAI/bge-small-en-v1.5",
+    model: Annotated[str, typer.Option(help="Model to measure.")] = "built-in",
+) -> None:
+    """Measure and write a JSON file and a Markdown table for each name.
+
+    Example: coder-ir bench nevir --data benchmarks --out results
+    """
+    from coder_ir.experiments.run import Setup, run_experiments
+
+    for table in run_experiments(names or [], Setup(data, out, reference, model), report=say):
+        typer.echo(table)

@@ -1,0 +1,135 @@
+"""The demo: sample corpus in, two rankings side by side."""
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coder_ir.cli.talk import progress_bar
+
+if TYPE_CHECKING:
+    from coder_ir import Ranking
+    from coder_ir.datasets.sample import SampleQuery
+
+_SHOWN = 3
+
+
+def demo(
+    *,
+    keep: Annotated[
+        Path | None,
+        typer.Option(help="Keep the sample index in this folder to search it yourself."),
+    ] = None,
+) -> None:
+    """Index a sample corpus and show topical search and CoDeR side by side.
+
+    Example: coder-ir demo --keep demo-index
+    """
+    from coder_ir.datasets.sample import load_sample
+    from coder_ir.retriever import DEFAULT_POLICY, Retriever, SearchOptions
+
+    documents, queries = load_sample()
+    folder = keep or Path(tempfile.mkdtemp(prefix="coder-ir-demo-"))
+    try:
+        with Retriever.open(folder) as retriever:
+            with progress_bar("encoding the sample", len(documents)) as done:
+                retriever.add(documents, progress=done)
+            texts = [query.text for query in queries]
+            plain = retriever.search_many(texts, SearchOptions(k=_SHOWN, policy="topical"))
+            ours = retriever.search_many(texts, SearchOptions(k=_SHOWN, policy=DEFAULT_POLICY))
+    finally:
+        if keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    _print(queries, plain, ours, len(documents))
+    _next_steps(keep)
+
+
+def _print(
+    queries: "list[SampleQuery]", plain: "list[Ranking]", ours: "list[Ranking]", documents: int
+) -> None:
+    from rich.console import Console
+
+    console = Console()
+    width = max(40, (min(console.width, 160) - 9) // 2)
+    console.print(
+        f"\n{len(queries)} queries with a constraint over {documents} passages; the first {_SHOWN} "
+        "hits of plain semantic search and of CoDeR.\n"
+        "[red]✗ breaks the constraint[/]   [green]✓ keeps to it[/]   [dim]· says nothing of it[/]\n"
+    )
+    for query, left, right in zip(queries, plain, ours, strict=True):
+        console.print(_block(query, left, right, width))
+    console.print(_summary(queries, plain, ours))
+
+
+def _block(query: "SampleQuery", left: "Ranking", right: "Ranking", width: int) -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=f"[bold]“{query.text}”[/]",
+        title_justify="left",
+        title_style="",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        header_style="dim",
+    )
+    for name in ("topical only", "CoDeR"):
+        table.add_column(name, width=width, no_wrap=True, overflow="ellipsis")
+    for i in range(_SHOWN):
+        table.add_row(*(_cell(query, ranking, i, width) for ranking in (left, right)))
+    return table
+
+
+def _cell(query: "SampleQuery", ranking: "Ranking", i: int, width: int) -> str:
+    from rich.markup import escape
+
+    if i >= len(ranking):
+        return ""
+    hit = ranking[i]
+    mark, style = "·", "dim"
+    if hit.doc_id in query.violating:
+        mark, style = "✗", "red"
+    elif hit.doc_id in query.satisfying:
+        mark, style = "✓", "green"
+    text = " ".join(hit.text.split())
+    short = text if len(text) <= width - 4 else text[: width - 5] + "…"
+    return f"[{style}]{mark} {escape(short)}[/]"
+
+
+def _summary(queries: "list[SampleQuery]", plain: "list[Ranking]", ours: "list[Ranking]") -> Any:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="dim")
+    for name in (f"of {len(queries)} queries", "topical only", "CoDeR"):
+        table.add_column(name, justify="left" if name.startswith("of") else "right")
+    for words, label, first in (
+        ("first hit breaks the constraint", "violating", 1),
+        (f"a hit among {_SHOWN} breaks it", "violating", _SHOWN),
+        ("first hit keeps to it", "satisfying", 1),
+    ):
+        counts = [
+            sum(
+                any(hit.doc_id in getattr(query, label) for hit in ranking[:first])
+                for query, ranking in zip(queries, rankings, strict=True)
+            )
+            for rankings in (plain, ours)
+        ]
+        table.add_row(words, *map(str, counts))
+    return table
+
+
+def _next_steps(keep: Path | None) -> None:
+    program = "coder-ir" if shutil.which("coder-ir") else sys.argv[0]
+    folder = keep or Path("demo-index")
+    lines = ["\nWhat to type next:"]
+    if keep is None:
+        lines.append(f"  {program} demo --keep {folder}")
+    lines += [
+        f'  {program} search {folder} "snack without nuts" -k 3 --explain',
+        f"  {program} index my-index corpus.jsonl      # your own documents: jsonl, CSV, .txt, .md",
+    ]
+    typer.echo("\n".join(lines))

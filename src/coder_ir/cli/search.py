@@ -1,0 +1,288 @@
+"""index, search, run and model info."""
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coder_ir.cli.talk import progress_bar, say
+
+if TYPE_CHECKING:
+    from coder_ir import Ranking, SearchOptions
+    from coder_ir.types import Policy
+
+Index = Annotated[str, typer.Argument(help="Folder of the index.", metavar="INDEX")]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Model folder, or TOPICAL+COMPATIBILITY by name or folder. Default: the index's own."
+    ),
+]
+Threads = Annotated[int, typer.Option(help="CPU threads; 0 takes all.", min=0)]
+MaxLength = Annotated[int | None, typer.Option(help="Token limit; default: the model's own.")]
+K = Annotated[int, typer.Option("-k", help="Number of hits.")]
+PolicyName = Annotated[str, typer.Option("--policy", help="topical, compatibility, seq or union.")]
+Pool = Annotated[int, typer.Option(help="Documents each space brings to the pool.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Metadata condition: field=value, field<3, field>3, 'field in a,b'. Repeatable."
+    ),
+]
+Alpha = Annotated[float | None, typer.Option(help="Weight of the topical side (seq, union).")]
+Tau = Annotated[float | None, typer.Option(help="Least compatibility (seq).")]
+Quantile = Annotated[
+    float | None, typer.Option("--quantile", "-p", help="Quantile of the cut (union).")
+]
+
+
+def index(
+    index: Index,
+    docs: Annotated[
+        list[str],
+        typer.Argument(help="Files, folders, or - for jsonl on stdin.", metavar="DOCS..."),
+    ],
+    *,
+    id_field: Annotated[str | None, typer.Option("--id", help="Field or column of the id.")] = None,
+    text_field: Annotated[
+        str, typer.Option("--text", help="Field or column of the text.")
+    ] = "text",
+    title_field: Annotated[
+        str, typer.Option("--title", help="Field or column of the title.")
+    ] = "title",
+    split: Annotated[
+        bool, typer.Option("--split/--no-split", help="Cut long texts into passages, or truncate.")
+    ] = True,
+    model: Model = None,
+    threads: Threads = 0,
+    batch_size: Annotated[int, typer.Option(help="Texts encoded together, at most.")] = 32,
+    max_length: MaxLength = None,
+) -> None:
+    """Add or update documents: jsonl (BEIR), CSV, TSV, folders of .txt and .md.
+
+    Interrupted at any point and run again, it goes on where it stopped.
+
+    Example: coder-ir index my-index corpus.jsonl
+    """
+    from coder_ir.datasets.documents import Columns, check_sources, count_documents, read_documents
+    from coder_ir.encoders.onnx import Runtime
+    from coder_ir.retriever import Retriever
+
+    check_sources(docs)
+    runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
+    with Retriever.open(index, model=model, runtime=runtime) as retriever:
+        documents = read_documents(docs, Columns(id_field, text_field, title_field))
+        try:
+            with progress_bar("indexing", count_documents(docs)) as done:
+                added = retriever.add(documents, split=split, progress=done)
+        except KeyboardInterrupt:
+            say(f"stopped: {len(retriever)} documents are in {index}; run it again to go on")
+            raise typer.Exit(1) from None
+        say(
+            f"{index}: {added.written} documents written, {added.unchanged} unchanged, "
+            f"{len(retriever)} in all"
+        )
+
+
+def search(
+    index: Index,
+    query: Annotated[str, typer.Argument(help="What to look for, constraints included.")],
+    *,
+    k: K = 10,
+    policy: PolicyName = "",
+    pool: Pool = 100,
+    where: Where = None,
+    alpha: Alpha = None,
+    tau: Tau = None,
+    quantile: Quantile = None,
+    explain: Annotated[bool, typer.Option(help="Say why, and what was filtered.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a hit.")] = False,
+    model: Model = None,
+    threads: Threads = 0,
+) -> None:
+    """Search an index.
+
+    Example: coder-ir search my-index "a quiet hotel, nothing near nightlife" -k 5 --explain
+    """
+    from coder_ir.encoders.onnx import Runtime
+    from coder_ir.retriever import Retriever
+
+    options = _options(k, _policy(policy, alpha, tau, quantile), pool, where)
+    runtime = Runtime(threads=threads)
+    with Retriever.open(index, model=model, read_only=True, runtime=runtime) as retriever:
+        ranking = retriever.search_many([query], options)[0]
+        if as_json:
+            _print_json(ranking, explain=explain)
+        elif ranking:
+            _print_table(ranking, explain=explain)
+        else:
+            say(_nothing(len(retriever), where))
+
+
+def run(
+    index: Index,
+    queries: Annotated[Path, typer.Argument(help="jsonl with _id and text.")],
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="TREC run file to write.")],
+    k: K = 100,
+    policy: PolicyName = "",
+    pool: Pool = 100,
+    where: Where = None,
+    alpha: Alpha = None,
+    tau: Tau = None,
+    quantile: Quantile = None,
+    model: Model = None,
+    threads: Threads = 0,
+) -> None:
+    """Search for every query of a file and write a TREC run.
+
+    Example: coder-ir run my-index queries.jsonl -o run.trec --policy union
+    """
+    from coder_ir.datasets.beir import load_queries
+    from coder_ir.datasets.trec import write_run
+    from coder_ir.encoders.onnx import Runtime
+    from coder_ir.retriever import Retriever
+
+    options = _options(k, _policy(policy, alpha, tau, quantile), pool, where)
+    asked = load_queries(queries)
+    runtime = Runtime(threads=threads)
+    with (
+        Retriever.open(index, model=model, read_only=True, runtime=runtime) as retriever,
+        progress_bar("searching", len(asked)) as done,
+    ):
+        rankings = retriever.search_many([q.text for q in asked], options, progress=done)
+    ids = [query.query_id for query in asked]
+    write_run(output, zip(ids, rankings, strict=True), tag=f"coder-ir-{options.chosen_policy.name}")
+    say(f"{output}: {len(asked)} queries, {sum(map(len, rankings))} lines")
+
+
+def model_info(
+    model: Annotated[str, typer.Argument(help="Model folder.")] = "built-in",
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole description as JSON.")] = False,
+) -> None:
+    """Describe a model folder and check its files.
+
+    Example: coder-ir model info
+    """
+    from coder_ir.encoders.folder import Manifest
+    from coder_ir.encoders.registry import BUILT_IN, built_in_folder
+
+    folder = built_in_folder() if model == BUILT_IN else Path(model)
+    manifest = Manifest.load(folder)
+    manifest.verify(folder)
+    if as_json:
+        typer.echo(json.dumps({**asdict(manifest), "fingerprint": manifest.fingerprint}))
+        return
+    typer.echo(f"{manifest.name}  ({manifest.licence})\nfingerprint {manifest.fingerprint[:16]}")
+    for space in ("topical", "compatibility"):
+        role = manifest.role(space)
+        typer.echo(
+            f"{space:14} {role.graph}:{role.output}, {role.pooling} pooling, {role.dimensions} "
+            f"dimensions, {role.max_length} tokens\n{'':14} query prefix {role.query_prefix!r}"
+        )
+    for name, digest in manifest.sha256.items():
+        size = (folder / name).stat().st_size / 1e6
+        typer.echo(f"{name:14} {size:6.1f} MB  sha256 {digest[:16]} ok")
+
+
+def _policy(
+    name: str, alpha: float | None, tau: float | None, quantile: float | None
+) -> "str | Policy":
+    """A named policy, its settings changed where options say so."""
+    from coder_ir.errors import InvalidValue
+    from coder_ir.policies import policy_named
+    from coder_ir.retriever import DEFAULT_POLICY
+
+    name = name or DEFAULT_POLICY
+    given = {"alpha": alpha, "tau": tau, "p": quantile}
+    settings = {key: value for key, value in given.items() if value is not None}
+    if not settings:
+        return name
+    known = {"seq": {"alpha", "tau"}, "union": {"alpha", "p"}}.get(name, set())
+    if not set(settings) <= known:
+        odd = ", ".join(sorted(set(settings) - known))
+        raise InvalidValue(
+            f"policy {name} has no setting {odd}; seq takes alpha, tau; union alpha, p"
+        )
+    policy: Policy = policy_named(name)
+    return replace(policy, **settings)  # type: ignore[type-var]
+
+
+def _options(k: int, policy: "str | Policy", pool: int, where: list[str] | None) -> "SearchOptions":
+    from coder_ir.retriever import SearchOptions
+
+    options = SearchOptions(k=k, policy=policy, n=pool, where=tuple(where or ()))
+    # Name and conditions are checked before a model is loaded.
+    return SearchOptions(k=k, policy=options.chosen_policy, n=pool, where=options.conditions)
+
+
+def _nothing(documents: int, where: list[str] | None) -> str:
+    if not documents:
+        return "the index holds no documents yet; add some with: coder-ir index INDEX DOCS"
+    return f"no document meets {' and '.join(where or [])}" if where else "nothing found"
+
+
+def _print_json(ranking: "Ranking", *, explain: bool) -> None:
+    for hit in ranking:
+        row = {
+            "rank": hit.rank,
+            "doc_id": hit.doc_id,
+            "score": hit.score,
+            "topical": hit.topical,
+            "compatibility": hit.compatibility,
+            "text": hit.text,
+            "title": hit.title,
+            "metadata": dict(hit.metadata),
+            "passage": {
+                "number": hit.passage.number,
+                "start": hit.passage.span.start,
+                "end": hit.passage.span.end,
+            },
+            "reason": hit.reason,
+        }
+        typer.echo(json.dumps(row, ensure_ascii=False))
+    for gone in ranking.filtered if explain else ():
+        row = {
+            "filtered": True,
+            "doc_id": gone.doc_id,
+            "score": gone.score,
+            "topical": gone.topical,
+            "compatibility": gone.compatibility,
+            "reason": gone.reason,
+        }
+        typer.echo(json.dumps(row, ensure_ascii=False))
+
+
+def _print_table(ranking: "Ranking", *, explain: bool) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
+    for name in ("", "score", "topical", "compat."):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column(f"hits by {ranking.policy}", overflow="fold")
+    for hit in ranking:
+        shown = escape(_shortened(hit.passage_text))
+        part = f" [dim]passage {hit.passage.number + 1}[/]" if hit.passage.number else ""
+        words = f"[bold]{escape(hit.doc_id)}[/]{part}  {shown}"
+        if explain:
+            words += f"\n[dim]{escape(hit.reason)}[/]"
+        scores = (f"{value:.3f}" for value in (hit.score, hit.topical, hit.compatibility))
+        table.add_row(str(hit.rank), *scores, words)
+    console = Console()
+    console.print(table)
+    if ranking.filtered:
+        console.print(f"\n[dim]{len(ranking.filtered)} more were filtered as incompatible.[/]")
+    for gone in ranking.filtered[:10] if explain else ():
+        console.print(f"  [red]✗[/] [bold]{escape(gone.doc_id)}[/]  [dim]{escape(gone.reason)}[/]")
+    if explain and len(ranking.filtered) > 10:
+        console.print(f"  [dim]and {len(ranking.filtered) - 10} more (all with --json)[/]")
+
+
+def _shortened(text: str, width: int = 220) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= width else flat[: width - 1] + "…"

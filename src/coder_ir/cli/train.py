@@ -1,0 +1,128 @@
+"""data wordnet, data sentences, train and train export."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from coder_ir.cli.talk import say
+
+
+class _RunByDefault(TyperGroup):
+    """`train CONFIG.toml` means `train run CONFIG.toml`."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Put `run` before what is no command's name."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            args = ["run", *args]
+        return super().resolve_command(ctx, args)
+
+
+train_app = typer.Typer(
+    cls=_RunByDefault,
+    help="Train a compatibility encoder: coder-ir train CONFIG.toml; then: coder-ir train export.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+data_app = typer.Typer(help="Build training triplets.", no_args_is_help=True, rich_markup_mode=None)
+
+
+@data_app.command("wordnet")
+def wordnet(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Triplet file to write (jsonl).")],
+    *,
+    source: Annotated[
+        Path | None, typer.Option(help="Folder with WordNet's data.adj and so on.")
+    ] = None,
+    antonyms: Annotated[
+        Path | None, typer.Option(help="Also write the compact antonym list here (.tsv.gz).")
+    ] = None,
+) -> None:
+    """Word-level polarity triplets from WordNet; without --source from the list inside the package.
+
+    Example: coder-ir data wordnet -o triplets/wordnet.jsonl
+    """
+    from coder_ir.training.sentences import save_triplets
+    from coder_ir.training.wordnet import (
+        extract_antonyms,
+        load_antonyms,
+        polarity_triplets,
+        save_antonyms,
+    )
+
+    pairs = extract_antonyms(source) if source else load_antonyms()
+    if antonyms:
+        save_antonyms(pairs, antonyms)
+    triplets = polarity_triplets(pairs)
+    save_triplets(triplets, output)
+    say(f"{output}: {len(triplets)} triplets from {len(pairs)} antonym pairs")
+
+
+@data_app.command("sentences")
+def sentences(
+    source: Annotated[Path, typer.Argument(help="Folder of source folders as published.")],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder for train.jsonl and development.jsonl.")
+    ],
+    *,
+    cap: Annotated[int, typer.Option(help="Triplets of a public source, at most.")] = 800,
+    development: Annotated[float, typer.Option(help="Share of groups held out.")] = 0.08,
+    seed: Annotated[int, typer.Option(help="Of the sample where a source is capped.")] = 13,
+) -> None:
+    """Sentence-level triplets of every known source, split by topic.
+
+    Example: coder-ir data sentences sources/ -o triplets
+    """
+    from collections import Counter
+
+    from coder_ir.training.sentences import gather, save_triplets, split_by_group
+
+    triplets = gather(source, cap=cap, seed=seed)
+    train_part, held_out = split_by_group(triplets, share=development)
+    save_triplets(train_part, output / "train.jsonl")
+    save_triplets(held_out, output / "development.jsonl")
+    for (name, licence), count in sorted(Counter((t.source, t.licence) for t in triplets).items()):
+        say(f"{count:6} {name} ({licence})")
+    say(f"{output}: {len(train_part)} to train on, {len(held_out)} held out")
+
+
+@train_app.command("run")
+def run(
+    config: Annotated[Path, typer.Argument(help="TOML file with base, output and [[stage]]s.")],
+) -> None:
+    """Run or resume the training a TOML file describes.
+
+    Example: coder-ir train training.toml
+    """
+    from coder_ir.training.config import load_config
+    from coder_ir.training.fit import train
+
+    folder = train(load_config(config), report=say)
+    say(f"finished: {folder}\nnext: coder-ir train export {folder} -o my-model --topical BASE")
+
+
+@train_app.command("export")
+def export(
+    compatibility: Annotated[str, typer.Argument(help="Trained encoder: folder or name.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Model folder to write.")],
+    *,
+    topical: Annotated[str, typer.Option(help="Topical encoder: folder or name.")],
+    name: Annotated[str, typer.Option(help="What the model calls itself.")] = "custom",
+    licence: Annotated[str, typer.Option(help="Licence of the weights.")] = "see the base models",
+    check: Annotated[
+        Path | None,
+        typer.Option(help="Triplets to check vectors and rankings on; default: the sample's."),
+    ] = None,
+) -> None:
+    """Write a model folder: ONNX, int8, checked against the torch vectors.
+
+    Example: coder-ir train export runs/small/model -o my-model --topical BAAI/bge-small-en-v1.5
+    """
+    from coder_ir.training.export import ExportPlan, export_model
+
+    report = export_model(ExportPlan(topical, compatibility, output, name, licence, check))
+    typer.echo(report.table())
+    if not report.passed:
+        say("the quantised vectors stray too far from torch's (cosine below 0.99)")
+        raise typer.Exit(1)

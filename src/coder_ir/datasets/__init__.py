@@ -1,0 +1,1 @@
+"""Files to documents, queries and judgements; one loader a file."""

@@ -1,0 +1,23 @@
+"""TREC run files."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from coder_ir.types import Ranking
+
+_STEP = 1e-6
+
+
+def write_run(path: Path, rankings: Iterable[tuple[str, Ranking]], *, tag: str) -> None:
+    """Write `query Q0 document rank score tag` lines.
+
+    Scores strictly fall with rank, so that no evaluator reorders ties.
+    """
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        for query_id, ranking in rankings:
+            last = float("inf")
+            for hit in ranking:
+                last = min(round(hit.score, 6), last - _STEP)
+                file.write(f"{query_id} Q0 {hit.doc_id} {hit.rank} {last:.6f} {tag}\n")
+    partial.replace(path)

@@ -1,0 +1,97 @@
+"""The model folder: ONNX graphs, tokenizer and `model.json`, every file pinned by its sha256."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, Self, get_args
+
+from coder_ir.errors import InvalidFile, ModelMismatch, NotFound
+from coder_ir.types import Space
+
+MANIFEST = "model.json"
+FORMAT = 1
+Pooling = Literal["cls", "mean"]
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """How one space is computed."""
+
+    graph: str  # file of the ONNX graph; two roles may share one
+    output: str  # the graph's output that holds this space's token vectors
+    pooling: Pooling
+    query_prefix: str
+    document_prefix: str
+    max_length: int  # tokens, special ones included
+    dimensions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What `model.json` says."""
+
+    name: str
+    licence: str
+    tokenizer: str
+    topical: Role
+    compatibility: Role
+    sha256: dict[str, str]  # file name to hex digest
+
+    @property
+    def fingerprint(self) -> str:
+        """Digest of all that decides a vector."""
+        parts = {
+            key: value for key, value in asdict(self).items() if key not in ("name", "licence")
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    def role(self, space: Space) -> Role:
+        """The role of a space."""
+        return self.topical if space == "topical" else self.compatibility
+
+    def save(self, folder: Path) -> None:
+        """Write `model.json`."""
+        text = json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False)
+        (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read and check `model.json`; the files it names are checked by `verify`."""
+        path = folder / MANIFEST
+        if not path.is_file():
+            raise NotFound(f"{folder} is not a model folder: it has no {MANIFEST}")
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            version = raw.pop("format", None)
+            topical, compatibility = Role(**raw.pop("topical")), Role(**raw.pop("compatibility"))
+            manifest = cls(topical=topical, compatibility=compatibility, **raw)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise InvalidFile(f"{path} is not a model description: {error}") from error
+        if version != FORMAT:
+            raise ModelMismatch(f"{path} has format {version!r}; this version reads {FORMAT}")
+        for role in (topical, compatibility):
+            if role.pooling not in get_args(Pooling):
+                raise InvalidFile(f"{path}: pooling must be cls or mean, got {role.pooling!r}")
+        return manifest
+
+    def verify(self, folder: Path) -> None:
+        """Compare every file with its digest."""
+        needed = {self.tokenizer, self.topical.graph, self.compatibility.graph}
+        if missing := sorted(needed - set(self.sha256)):
+            raise ModelMismatch(f"{folder / MANIFEST} gives no sha256 for {', '.join(missing)}")
+        for name, expected in self.sha256.items():
+            path = folder / name
+            if not path.is_file():
+                raise ModelMismatch(f"{path} is missing; {MANIFEST} names it")
+            if (seen := file_sha256(path)) != expected:
+                raise ModelMismatch(
+                    f"{path} is damaged or was changed: its sha256 is {seen[:12]}…, "
+                    f"{MANIFEST} says {expected[:12]}…; export or download the folder again"
+                )
+
+
+def file_sha256(path: Path) -> str:
+    """Hex digest of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,198 @@
+"""Model folders on ONNX Runtime: tokens in, two unit vectors a text out."""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coder_ir.encoders.folder import Manifest, Role
+from coder_ir.encoders.passages import split_at_sentences
+from coder_ir.errors import InvalidValue
+from coder_ir.types import Floats, Kind, Progress, Space, Span, VectorPair
+from coder_ir.vectors import unit_rows
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """How to run a model on this machine; changes speed, and max_length what is read."""
+
+    threads: int = 0  # 0: one for each core this process may use
+    batch_size: int = 32  # texts, at most
+    batch_tokens: int = 2048  # padded tokens, at most; long texts go in smaller batches
+    max_length: int | None = None  # tokens; None: the model's own limit
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot run."""
+        if self.threads < 0 or self.batch_size < 1 or self.batch_tokens < 1:
+            raise InvalidValue(f"threads, batch_size and batch_tokens must be positive, got {self}")
+        if self.max_length is not None and self.max_length < 8:
+            raise InvalidValue(f"max_length must be at least 8 tokens, got {self.max_length}")
+
+
+class OnnxEncoder:
+    """The topical and compatibility pair that a model folder describes."""
+
+    def __init__(self, folder: Path, *, runtime: Runtime | None = None, spec: str = "") -> None:
+        """Check every file's sha256, then load."""
+        from tokenizers import Tokenizer
+
+        self.runtime = runtime or Runtime()
+        self.manifest = Manifest.load(folder)
+        self.manifest.verify(folder)
+        self.spec = spec or str(folder)
+        self._sessions = {
+            name: _session(folder / name, self.runtime.threads)
+            for name in sorted({self.manifest.topical.graph, self.manifest.compatibility.graph})
+        }
+        self._tokenizer = Tokenizer.from_file(str(folder / self.manifest.tokenizer))
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self._limit = min(self.max_length("topical"), self.max_length("compatibility"))
+
+    @property
+    def fingerprint(self) -> str:
+        """The manifest's, and the token limit where it was lowered."""
+        lowered = self.runtime.max_length
+        return self.manifest.fingerprint + (f":{lowered}" if lowered else "")
+
+    def max_length(self, space: Space) -> int:
+        """Tokens read of a text, special ones included."""
+        return self._max_length(self.manifest.role(space))
+
+    def _max_length(self, role: Role) -> int:
+        return min(role.max_length, self.runtime.max_length or role.max_length)
+
+    def encode(
+        self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
+    ) -> VectorPair:
+        """Unit rows in the order of `texts`; one pass where both roles read the same tokens."""
+        topical, compatibility = self.manifest.topical, self.manifest.compatibility
+        if self._reads(topical, kind) == self._reads(compatibility, kind):
+            both = self._run(texts, kind, [topical, compatibility], progress)
+            return VectorPair(*both)
+        first = self._run(texts, kind, [topical], None)
+        second = self._run(texts, kind, [compatibility], progress)
+        return VectorPair(first[0], second[0])
+
+    def encode_space(
+        self, texts: Sequence[str], *, space: Space, kind: Kind, progress: Progress | None = None
+    ) -> Floats:
+        """Unit rows of one space alone, skipping the layers only the other one needs."""
+        return self._run(texts, kind, [self.manifest.role(space)], progress)[0]
+
+    def _reads(self, role: Role, kind: Kind) -> tuple[str, str, int]:
+        return role.graph, _prefix(role, kind), self._max_length(role)
+
+    def split(self, text: str) -> list[Span]:
+        """Spans that cover the text and fit both roles' limits."""
+        roles = (self.manifest.topical, self.manifest.compatibility)
+        prefix = max(
+            len(self._tokenizer.encode(_prefix(role, "document")).ids) for role in roles
+        )  # special tokens included
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        if len(encoded.ids) + prefix <= self._limit:
+            return [Span(0, len(text))]
+        # A piece is tokenised anew; leave it a little room, for a cut may fall inside a word.
+        return split_at_sentences(text, encoded.offsets, max(1, self._limit - prefix - 4))
+
+    def _run(
+        self, texts: Sequence[str], kind: Kind, roles: Sequence[Role], progress: Progress | None
+    ) -> list[Floats]:
+        limit = self._max_length(roles[0])
+        prefix = _prefix(roles[0], kind)
+        encoded = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
+        tokens = [_truncated(item.ids, limit) for item in encoded]
+        rows = [np.zeros((len(texts), role.dimensions), dtype=np.float32) for role in roles]
+        session = self._sessions[roles[0].graph]
+        options = _only_what_is_asked()
+        for batch in self._batches(tokens):
+            ids, mask = _padded([tokens[i] for i in batch])
+            feed = {"input_ids": ids, "attention_mask": mask}
+            outputs = session.run([role.output for role in roles], feed, options)
+            for role, out, hidden in zip(roles, rows, outputs, strict=True):
+                out[batch] = unit_rows(_pooled(hidden, mask, role))
+            if progress:
+                progress(len(batch))
+        return rows
+
+    def _batches(self, tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+        """Positions grouped by like length, longest first, within the token budget."""
+        batch: list[int] = []
+        widest = 0
+        for i in sorted(range(len(tokens)), key=lambda i: -len(tokens[i])):
+            full = len(batch) >= self.runtime.batch_size
+            if batch and (full or (len(batch) + 1) * widest > self.runtime.batch_tokens):
+                yield batch
+                batch = []
+            widest = widest if batch else len(tokens[i])
+            batch.append(i)
+        if batch:
+            yield batch
+
+
+class OnnxSpace:
+    """One role of a model folder on its own."""
+
+    def __init__(self, pair: OnnxEncoder, space: Space) -> None:
+        """The other role's layers are loaded but never run."""
+        self._pair = pair
+        self._space: Space = space
+        self.max_length = pair.max_length(space)
+        self.fingerprint = f"{pair.fingerprint}:{space}"
+
+    def encode(
+        self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
+    ) -> Floats:
+        """Unit rows in the order of `texts`."""
+        return self._pair.encode_space(texts, space=self._space, kind=kind, progress=progress)
+
+    def split(self, text: str) -> list[Span]:
+        """Spans that fit both of the folder's roles."""
+        return self._pair.split(text)
+
+
+def _session(path: Path, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or len(os.sched_getaffinity(0))
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _only_what_is_asked() -> Any:
+    import onnxruntime
+
+    options = onnxruntime.RunOptions()
+    options.only_execute_path_to_fetches = True
+    return options
+
+
+def _prefix(role: Role, kind: Kind) -> str:
+    return role.query_prefix if kind == "query" else role.document_prefix
+
+
+def _truncated(ids: list[int], limit: int) -> list[int]:
+    """Cut to the limit, keeping the closing special token."""
+    return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]
+
+
+def _padded(tokens: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, item in enumerate(tokens):
+        ids[row, : len(item)] = item
+        mask[row, : len(item)] = 1
+    return ids, mask
+
+
+def _pooled(hidden: Floats, mask: NDArray[np.int64], role: Role) -> Floats:
+    if role.pooling == "cls":
+        return hidden[:, 0]
+    weights = mask[:, :, None].astype(np.float32)  # (batch, tokens, 1)
+    return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)

@@ -1,0 +1,57 @@
+"""From what a user passes as `model=` to an encoder."""
+
+from importlib import resources
+from pathlib import Path
+
+from coder_ir.encoders.combined import CombinedEncoder, SpaceEncoder
+from coder_ir.encoders.folder import MANIFEST
+from coder_ir.encoders.onnx import OnnxEncoder, OnnxSpace, Runtime
+from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
+from coder_ir.errors import InvalidValue
+from coder_ir.types import Encoder, Space
+
+BUILT_IN = "built-in"
+
+
+def built_in_folder() -> Path:
+    """The model folder inside the package."""
+    return Path(str(resources.files("coder_ir") / "model"))
+
+
+def load_encoder(model: str, *, runtime: Runtime | None = None) -> Encoder:
+    """`built-in`, a model folder, or `TOPICAL+COMPATIBILITY`.
+
+    Each side of the plus is `built-in`, a model folder (whose role it takes), or a
+    sentence-transformers or Hugging Face name or folder (extra `train`).
+    """
+    runtime = runtime or Runtime()
+    if (folder := _model_folder(model)) is not None:
+        spec = BUILT_IN if model == BUILT_IN else str(folder.resolve())
+        return OnnxEncoder(folder, runtime=runtime, spec=spec)
+    topical, plus, compatibility = model.partition("+")
+    if not plus or not topical.strip() or not compatibility.strip():
+        raise InvalidValue(
+            f"model must be {BUILT_IN!r}, a folder with a {MANIFEST}, or 'TOPICAL+COMPATIBILITY' "
+            f"(two encoders by name or folder), got {model!r}"
+        )
+    sides = topical.strip(), compatibility.strip()
+    return CombinedEncoder(
+        _side(sides[0], "topical", runtime),
+        _side(sides[1], "compatibility", runtime),
+        spec="+".join(_absolute(side) for side in sides),
+    )
+
+
+def _side(name: str, space: Space, runtime: Runtime) -> SpaceEncoder:
+    if (folder := _model_folder(name)) is not None:
+        return OnnxSpace(OnnxEncoder(folder, runtime=runtime), space)
+    return SentenceTransformerEncoder(name, runtime=runtime)
+
+
+def _model_folder(name: str) -> Path | None:
+    folder = built_in_folder() if name == BUILT_IN else Path(name)
+    return folder if name == BUILT_IN or (folder / MANIFEST).is_file() else None
+
+
+def _absolute(name: str) -> str:
+    return str(Path(name).resolve()) if Path(name).is_dir() else name

@@ -1,0 +1,320 @@
+"""The embedded store: one SQLite file in a folder, searched in memory."""
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from coder_ir.errors import NotFound, StoreError
+from coder_ir.stores.passages import PassageTable, passage_row
+from coder_ir.stores.where import document_ids_sql
+from coder_ir.types import (
+    Candidates,
+    Condition,
+    Document,
+    ModelStamp,
+    Record,
+    Space,
+    VectorPair,
+)
+
+FILE = "index.sqlite"
+SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    doc_id TEXT NOT NULL UNIQUE,
+    title TEXT NOT NULL,
+    text TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    digest TEXT NOT NULL
+);
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    stop INTEGER NOT NULL,
+    topical BLOB NOT NULL,
+    compatibility BLOB NOT NULL
+);
+CREATE INDEX passages_by_document ON passages (document);
+"""
+_CHUNK = 500  # ids a statement
+_LOAD = 4096  # passages a read
+
+
+class SqliteStore:
+    """Every write is one durable transaction; the vectors are loaded at the first search.
+
+    Another process may read while one writes. A reader notices foreign commits before each search.
+    """
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        """Open the folder's index, or create it unless read_only."""
+        self.path = folder / FILE
+        self.read_only = read_only
+        self._lock = threading.RLock()
+        self._table: PassageTable | None = None
+        self._version = (-1, -1)  # data_version of other connections, own writes
+        self._writes = 0
+        with self._refusals():
+            self._connection = self._connect(folder)
+            self._check_schema()
+
+    def _connect(self, folder: Path) -> sqlite3.Connection:
+        if self.read_only:
+            if not self.path.is_file():
+                raise NotFound(
+                    f"no index in {folder}; build one with: coder-ir index {folder} DOCS"
+                )
+            # SQLite cannot make its side files in a folder that may not be written to.
+            plain = os.access(folder, os.W_OK) or self.path.with_name(FILE + "-wal").exists()
+            uri = f"{self.path.resolve().as_uri()}?{'mode=ro' if plain else 'immutable=1'}"
+            connection = sqlite3.connect(
+                uri, uri=True, check_same_thread=False, isolation_level=None
+            )
+        else:
+            self._make_folder(folder)
+            connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA busy_timeout = 10000")
+        return connection
+
+    def _make_folder(self, folder: Path) -> None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            others = [entry.name for entry in folder.iterdir()]
+        except OSError as error:
+            raise StoreError(f"cannot use {folder} as an index folder: {error.strerror}") from error
+        if others and not any(name.startswith(FILE) for name in others):
+            raise StoreError(
+                f"{folder} is not an index and not empty (it holds {sorted(others)[0]!r}); "
+                "name a new folder"
+            )
+
+    def _check_schema(self) -> None:
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if version == 0 and not self.read_only:
+            with self._transaction():
+                # Another process may have created it while this one waited for the lock.
+                version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+                if version == 0:
+                    for statement in _SCHEMA.split(";"):
+                        self._connection.execute(statement)
+                    self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                    version = SCHEMA_VERSION
+        if version != SCHEMA_VERSION:
+            raise StoreError(
+                f"{self.path} has schema version {version}; this coder-ir reads {SCHEMA_VERSION}"
+            )
+
+    @contextmanager
+    def _refusals(self) -> Iterator[None]:
+        """SQLite's errors in this project's words."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(_refusal(self.path, error)) from error
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        if self.read_only:
+            raise StoreError(
+                f"{self.path} was opened read-only; open it without read_only to write"
+            )
+        with self._lock, self._refusals(), self._transaction():
+            yield
+        self._writes += 1
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Insert or replace, in one transaction."""
+        with self._write():
+            self._delete([record.document.doc_id for record in records])
+            for record in records:
+                self._insert(record)
+
+    def _insert(self, record: Record) -> None:
+        document = record.document
+        metadata = json.dumps(dict(document.metadata), ensure_ascii=False)
+        row = (document.doc_id, document.title, document.text, metadata, record.digest)
+        cursor = self._connection.execute(
+            "INSERT INTO documents (doc_id, title, text, metadata, digest) VALUES (?, ?, ?, ?, ?)",
+            row,
+        )
+        self._connection.executemany(
+            "INSERT INTO passages (document, number, start, stop, topical, compatibility) "
+            "VALUES (?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    cursor.lastrowid,
+                    number,
+                    span.start,
+                    span.end,
+                    topical.tobytes(),
+                    compatibility.tobytes(),
+                )
+                for number, (span, topical, compatibility) in enumerate(
+                    zip(
+                        record.spans,
+                        record.vectors.topical,
+                        record.vectors.compatibility,
+                        strict=True,
+                    )
+                )
+            ],
+        )
+
+    def delete(self, doc_ids: Sequence[str]) -> int:
+        """Remove those present; returns how many were."""
+        with self._write():
+            return self._delete(doc_ids)
+
+    def _delete(self, doc_ids: Sequence[str]) -> int:
+        cursor = self._connection.executemany(
+            "DELETE FROM documents WHERE doc_id = ?", [(doc_id,) for doc_id in doc_ids]
+        )
+        return max(cursor.rowcount, 0)
+
+    def get(self, doc_ids: Sequence[str]) -> list[Document]:
+        """The documents in the order asked for; an unknown id is an error."""
+        rows = self._by_id("doc_id, title, text, metadata", doc_ids)
+        if missing := [doc_id for doc_id in doc_ids if doc_id not in rows]:
+            raise NotFound(f"{self.path} has no document {missing[0]!r}")
+        return [
+            Document(doc_id, rows[doc_id][2], rows[doc_id][1], json.loads(rows[doc_id][3]))
+            for doc_id in doc_ids
+        ]
+
+    def digests(self, doc_ids: Sequence[str]) -> dict[str, str]:
+        """Digest of each of these documents that is present."""
+        return {doc_id: row[1] for doc_id, row in self._by_id("doc_id, digest", doc_ids).items()}
+
+    def _by_id(self, columns: str, doc_ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        with self._lock, self._refusals():
+            for start in range(0, len(doc_ids), _CHUNK):
+                part = doc_ids[start : start + _CHUNK]
+                marks = ", ".join("?" * len(part))
+                # Only column names of this file and question marks enter the statement.
+                sql = f"SELECT {columns} FROM documents WHERE doc_id IN ({marks})"
+                found.update((row[0], row) for row in self._connection.execute(sql, part))
+        return found
+
+    def count(self) -> int:
+        """Number of documents."""
+        with self._lock, self._refusals():
+            return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
+
+    def stamp(self) -> ModelStamp | None:
+        """The model the vectors come from."""
+        with self._lock, self._refusals():
+            row = self._connection.execute("SELECT value FROM meta WHERE key = 'model'").fetchone()
+        return ModelStamp(**json.loads(row[0])) if row else None
+
+    def set_stamp(self, stamp: ModelStamp) -> None:
+        """Record the model; a stamp already there stays."""
+        value = json.dumps({"fingerprint": stamp.fingerprint, "spec": stamp.spec})
+        with self._write():
+            self._connection.execute("INSERT OR IGNORE INTO meta VALUES ('model', ?)", (value,))
+
+    def candidates(
+        self,
+        query: VectorPair,
+        *,
+        n: int,
+        spaces: Sequence[Space],
+        where: Sequence[Condition] = (),
+    ) -> Candidates:
+        """The best passages of the n best documents of each space, scored in both."""
+        with self._lock, self._refusals():
+            table = self._current_table(query)
+            allowed = None
+            if where:
+                sql, values = document_ids_sql(where)
+                rows = self._connection.execute(sql, values).fetchall()
+                allowed = table.allowed(np.array([row[0] for row in rows], dtype=np.int64))
+            return table.candidates(query, n=n, spaces=spaces, allowed=allowed)
+
+    def _current_table(self, query: VectorPair) -> PassageTable:
+        """The passages in memory, brought up to the last commit of any process."""
+        foreign = self._connection.execute("PRAGMA data_version").fetchone()[0]
+        if self._table is None:
+            self._table = PassageTable(query.topical.shape[1], query.compatibility.shape[1])
+        if self._version != (foreign, self._writes):
+            self._connection.execute("BEGIN")  # one consistent view of the file
+            try:
+                self._load(self._table)
+            finally:
+                self._connection.execute("COMMIT")
+            self._version = (foreign, self._writes)
+        return self._table
+
+    def _load(self, table: PassageTable) -> None:
+        last = int(table.row_ids[-1]) if len(table) else 0  # row ids only grow
+        cursor = self._connection.execute(
+            "SELECT p.id, d.doc_id, d.id, p.number, p.start, p.stop, p.topical, p.compatibility "
+            "FROM passages p JOIN documents d ON d.id = p.document WHERE p.id > ? ORDER BY p.id",
+            (last,),
+        )
+        while rows := cursor.fetchmany(_LOAD):
+            table.add(
+                [passage_row(row[0], row[1], row[2], row[3:6]) for row in rows],
+                VectorPair(_matrix([row[6] for row in rows]), _matrix([row[7] for row in rows])),
+            )
+        total = self._connection.execute("SELECT count(*) FROM passages").fetchone()[0]
+        if total != len(table):
+            ids = self._connection.execute("SELECT id FROM passages").fetchall()
+            table.keep_only(np.array([row[0] for row in ids], dtype=np.int64))
+
+    def compact(self) -> None:
+        """Give back the space that deleted and replaced documents took."""
+        if self.read_only:
+            raise StoreError(f"{self.path} was opened read-only; it cannot be compacted")
+        with self._lock, self._refusals():
+            self._connection.execute("VACUUM")
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def close(self) -> None:
+        """Release the file; what was committed stays."""
+        with self._lock:
+            self._connection.close()
+
+
+def _matrix(blobs: Sequence[bytes]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
+    return np.frombuffer(b"".join(blobs), dtype=np.float32).reshape(len(blobs), -1)
+
+
+def _refusal(path: Path, error: sqlite3.Error) -> str:
+    text = str(error)
+    if "full" in text:
+        return (
+            f"the disk is full: {path} could not grow. Earlier batches are kept, this one is not; "
+            "free some space and run the same command again"
+        )
+    if "locked" in text or "busy" in text:
+        return f"{path} is being written by another process; try again when it is done"
+    if "readonly" in text or "unable to open" in text:
+        return f"{path} cannot be written: the folder or file is read-only, or the disk is gone"
+    if "not a database" in text or "malformed" in text:
+        return f"{path} is not an index, or is damaged ({text}); build it anew from the documents"
+    return f"{path}: {text}"

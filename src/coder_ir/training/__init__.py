@@ -1,0 +1,1 @@
+"""Triplets in, a compatibility encoder and its model folder out (extra `train`)."""

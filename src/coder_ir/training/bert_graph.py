@@ -1,0 +1,176 @@
+"""A BERT encoder as an ONNX graph of fused operators, written from its weights.
+
+Layout: embeddings, then layers up to the fork, then one branch an output. The fused operators
+(attention, skip + layer norm, bias + gelu) are ONNX Runtime's own, so nothing depends on what an
+exporter traces or an optimiser recognises.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coder_ir.errors import InvalidValue
+
+if TYPE_CHECKING:
+    import onnx
+
+Weights = Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What of a BERT config the graph depends on."""
+
+    layers: int
+    heads: int
+    epsilon: float
+
+    @classmethod
+    def from_config(cls, config: Any) -> Shape:
+        """Refuse architectures this graph does not describe."""
+        plain = getattr(config, "position_embedding_type", "absolute") == "absolute"
+        if config.model_type != "bert" or config.hidden_act != "gelu" or not plain:
+            raise InvalidValue(
+                f"export writes BERT encoders with gelu, got {config.model_type!r} with "
+                f"{config.hidden_act!r}; use the trained folder directly through model="
+            )
+        return cls(config.num_hidden_layers, config.num_attention_heads, config.layer_norm_eps)
+
+
+def shared_layers(one: Weights, two: Weights, layers: int) -> int:
+    """How many layers from the bottom are equal in both; 0 if the embeddings differ."""
+
+    def equal(prefix: str) -> bool:
+        return all(np.array_equal(one[name], two[name]) for name in one if name.startswith(prefix))
+
+    if not equal("embeddings."):
+        return 0
+    return next((i for i in range(layers) if not equal(f"encoder.layer.{i}.")), layers)
+
+
+def build(branches: Mapping[str, Weights], shape: Shape, *, shared: int) -> onnx.ModelProto:
+    """One graph, input_ids and attention_mask (batch, tokens) in, a token matrix an output.
+
+    The first branch supplies the shared part. Outputs are named after the branches.
+    """
+    from onnx import TensorProto, checker, helper
+
+    graph = _Graph(shape)
+    first = next(iter(branches.values()))
+    trunk = graph.layers(first, graph.embeddings(first), range(shared), "shared")
+    outputs = []
+    for name, weights in branches.items():
+        top = graph.layers(weights, trunk, range(shared, shape.layers), name)
+        graph.node("Identity", [top], [name])
+        outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["b", "t", "d"]))
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "t"])
+        for name in ("input_ids", "attention_mask")
+    ]
+    model = helper.make_model(
+        helper.make_graph(graph.nodes, "encoder", inputs, outputs, graph.constants),
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
+        ir_version=9,
+    )
+    checker.check_model(model)
+    return model
+
+
+@dataclass(slots=True)
+class _Graph:
+    shape: Shape
+    nodes: list[Any] = field(default_factory=list)
+    constants: list[Any] = field(default_factory=list)
+
+    def node(
+        self, kind: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any
+    ) -> str:
+        from onnx import helper
+
+        domain = "com.microsoft" if kind in _FUSED else ""
+        self.nodes.append(
+            helper.make_node(kind, inputs, outputs, name=outputs[0], domain=domain, **attributes)
+        )
+        return outputs[0]
+
+    def constant(self, name: str, value: NDArray[Any]) -> str:
+        from onnx import numpy_helper
+
+        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
+
+    def embeddings(self, weights: Weights) -> str:
+        """Word (int8 rows, a scale each) + position + type 0, normalised."""
+        words = weights["embeddings.word_embeddings.weight"]
+        scales = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / 127
+        table = np.rint(words / scales).astype(np.int8)
+        places = weights["embeddings.position_embeddings.weight"]
+        places = places + weights["embeddings.token_type_embeddings.weight"][0]
+        self.node("Gather", [self.constant("words", table), "input_ids"], ["word_steps"])
+        scale = self.constant("word_scales", scales.astype(np.float32))
+        self.node("Gather", [scale, "input_ids"], ["word_scale"])
+        self.node("Cast", ["word_steps"], ["word_float"], to=1)
+        self.node("Mul", ["word_float", "word_scale"], ["word"])
+        self.node("Shape", ["input_ids"], ["length"], start=1, end=2)
+        zero = self.constant("zero", np.array([0]))
+        table_of_places = self.constant("places", places)
+        self.node("Slice", [table_of_places, zero, "length", zero], ["place"])
+        self.node("Add", ["word", "place"], ["embedded"])
+        self.node("Cast", ["attention_mask"], ["mask"], to=6)  # int32
+        gain = self.constant("embedding_gain", weights["embeddings.LayerNorm.weight"])
+        shift = self.constant("embedding_shift", weights["embeddings.LayerNorm.bias"])
+        return self.node(
+            "LayerNormalization",
+            ["embedded", gain, shift],
+            ["embedding"],
+            epsilon=self.shape.epsilon,
+            axis=-1,
+        )
+
+    def layers(self, weights: Weights, hidden: str, numbers: range, branch: str) -> str:
+        for number in numbers:
+            hidden = self._layer(weights, hidden, number, f"{branch}.{number}")
+        return hidden
+
+    def _layer(self, weights: Weights, hidden: str, number: int, name: str) -> str:
+        root = f"encoder.layer.{number}."
+        parts = [root + f"attention.self.{part}" for part in ("query", "key", "value")]
+        joint = np.concatenate([weights[part + ".weight"].T for part in parts], axis=1)
+        bias = np.concatenate([weights[part + ".bias"] for part in parts])
+        inputs = [hidden, self.constant(f"{name}.qkv", joint)]
+        inputs += [self.constant(f"{name}.qkv_bias", bias), "mask"]
+        mixed = self.node("Attention", inputs, [f"{name}.mixed"], num_heads=self.shape.heads)
+        attended = self._project(
+            weights, root + "attention.output", mixed, hidden, name + ".attended"
+        )
+        up = self.constant(f"{name}.up", weights[root + "intermediate.dense.weight"].T)
+        up_bias = self.constant(f"{name}.up_bias", weights[root + "intermediate.dense.bias"])
+        wide = self.node("MatMul", [attended, up], [f"{name}.wide"])
+        active = self.node("BiasGelu", [wide, up_bias], [f"{name}.active"])
+        return self._project(weights, root + "output", active, attended, name + ".out")
+
+    def _project(self, weights: Weights, root: str, inner: str, skip: str, name: str) -> str:
+        matrix = self.constant(f"{name}.matrix", weights[root + ".dense.weight"].T)
+        projected = self.node("MatMul", [inner, matrix], [f"{name}.projected"])
+        constants = [
+            self.constant(f"{name}.{part}", weights[root + suffix])
+            for part, suffix in (
+                ("gain", ".LayerNorm.weight"),
+                ("shift", ".LayerNorm.bias"),
+                ("bias", ".dense.bias"),
+            )
+        ]
+        return self.node(
+            "SkipLayerNormalization",
+            [projected, skip, *constants],
+            [name],
+            epsilon=self.shape.epsilon,
+        )
+
+
+_FUSED = {"Attention", "SkipLayerNormalization", "BiasGelu"}

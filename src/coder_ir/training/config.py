@@ -1,0 +1,87 @@
+"""The settings of a training run, read from TOML."""
+
+import tomllib
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from coder_ir.errors import InvalidFile, InvalidValue, NotFound
+
+BGE_PREFIX = "Represent this sentence for searching relevant passages: "
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One pass over one set of triplets."""
+
+    name: str
+    triplets: Path  # jsonl as `coder-ir data` writes it
+    development: Path | None = None  # scored after each epoch
+    epochs: int = 1
+    batch_size: int = 16
+    learning_rate: float = 2e-5
+    warmup: float = 0.1  # share of the stage's steps
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """A whole run; the defaults are the paper's recipe."""
+
+    base: str  # sentence-transformers or Hugging Face name, or a folder
+    output: Path
+    stages: tuple[Stage, ...]
+    seed: int = 13
+    frozen_layers: int = 0  # lower layers kept as they are, their activations cached
+    max_length: int = 128  # tokens
+    query_prefix: str = BGE_PREFIX
+    scale: float = 20.0  # beta of the loss
+    threads: int = 2
+    checkpoint_steps: int = 100
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, paths as text."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
+
+
+def load_config(path: Path) -> Config:
+    """Read a TOML file; relative paths are taken from the file's folder."""
+    if not path.is_file():
+        raise NotFound(f"no training config {path}")
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidFile(f"{path} is not TOML: {error}") from error
+    folder = path.parent
+    stages = tuple(_build(Stage, stage, folder, path) for stage in raw.pop("stage", []))
+    if not stages:
+        raise InvalidValue(f"{path} has no [[stage]]; a run needs at least one")
+    base = str(raw.get("base", ""))
+    if base and (folder / base).is_dir():
+        raw["base"] = str((folder / base).resolve())
+    config: Config = _build(Config, {**raw, "stages": stages}, folder, path)
+    if len({stage.name for stage in stages}) != len(stages):
+        raise InvalidValue(f"{path} has two stages of one name")
+    return config
+
+
+def _build(cls: Any, raw: dict[str, Any], folder: Path, path: Path) -> Any:
+    known = {field.name: field for field in fields(cls)}
+    for name in raw:
+        if name not in known:
+            raise InvalidValue(f"{path} sets {name!r}, which is none of {', '.join(known)}")
+    for name in ("triplets", "development", "output"):
+        if name in raw and name in known:
+            raw[name] = (folder / raw[name]).resolve()
+    try:
+        return cls(**raw)
+    except TypeError as error:
+        raise InvalidValue(f"{path} is incomplete: {error}") from error
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

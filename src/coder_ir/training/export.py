@@ -1,0 +1,256 @@
+"""From two torch encoders to a model folder: one fused int8 graph, checked against torch."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coder_ir.datasets.sample import load_sample
+from coder_ir.encoders.combined import CombinedEncoder
+from coder_ir.encoders.folder import Manifest, Pooling, Role, file_sha256
+from coder_ir.encoders.onnx import OnnxEncoder, Runtime
+from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
+from coder_ir.errors import InvalidValue, MissingExtra
+from coder_ir.training.bert_graph import Shape, Weights, build, shared_layers
+from coder_ir.training.sentences import load_triplets
+from coder_ir.training.wordnet import load_antonyms
+from coder_ir.types import Encoder, Floats, Space, Triplet
+
+if TYPE_CHECKING:
+    import onnx
+
+LEAST_COSINE = 0.99
+_CHECKED_TEXTS = 500
+_SPACES: tuple[Space, Space] = ("topical", "compatibility")
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPlan:
+    """What to export and where to."""
+
+    topical: str  # sentence-transformers or Hugging Face name, or a folder
+    compatibility: str
+    output: Path
+    name: str
+    licence: str
+    check: Path | None = None  # triplets; None: the package's sample and WordNet glosses
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceReport:
+    """One space before and after quantisation."""
+
+    space: Space
+    mean_cosine: float
+    least_cosine: float
+    accuracy_before: float  # share of triplets with the satisfying passage scored higher, torch
+    accuracy_after: float  # the same with the exported model
+
+
+@dataclass(frozen=True, slots=True)
+class ExportReport:
+    """How far the exported model is from torch's."""
+
+    texts: int
+    triplets: int
+    shared_layers: int
+    spaces: tuple[SpaceReport, SpaceReport]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the mean cosine of both spaces is high enough."""
+        return all(space.mean_cosine >= LEAST_COSINE for space in self.spaces)
+
+    def table(self) -> str:
+        """Text for a terminal."""
+        lines = [
+            f"{self.shared_layers} layers shared; {self.texts} texts, {self.triplets} triplets",
+            "space          mean cosine   least   satisfying first: torch   exported",
+        ]
+        lines += [
+            f"{s.space:14} {s.mean_cosine:11.4f} {s.least_cosine:7.4f} "
+            f"{100 * s.accuracy_before:23.1f}% {100 * s.accuracy_after:9.1f}%"
+            for s in self.spaces
+        ]
+        return "\n".join(lines)
+
+
+def export_model(plan: ExportPlan) -> ExportReport:
+    """Write the folder and measure it."""
+    if (plan.output / "model.json").exists():
+        raise InvalidValue(f"{plan.output} already holds a model; choose another folder")
+    runtime = Runtime()
+    topical = SentenceTransformerEncoder(plan.topical, runtime=runtime)
+    compatibility = SentenceTransformerEncoder(plan.compatibility, runtime=runtime)
+    # The pair reads the same tokens, so one pass serves both; learned positions allow it.
+    limit = topical.max_length
+    compatibility.model.max_seq_length = limit
+    plan.output.mkdir(parents=True, exist_ok=True)
+    _save_tokenizer(topical, compatibility, plan.output)
+    shared, graphs = _graphs(topical, compatibility)
+    for file, graph in graphs.items():
+        quantise(graph, plan.output / file)
+    files = [*graphs, "tokenizer.json"]
+    one = len(graphs) == 1
+    Manifest(
+        name=plan.name,
+        licence=plan.licence,
+        tokenizer="tokenizer.json",
+        topical=_role(topical, "topical", files[0]),
+        compatibility=_role(compatibility, "compatibility", files[0] if one else files[1]),
+        sha256={file: file_sha256(plan.output / file) for file in sorted(files)},
+    ).save(plan.output)
+    torch_pair = CombinedEncoder(topical, compatibility, spec="torch")
+    return compare(torch_pair, OnnxEncoder(plan.output), plan.check, shared)
+
+
+def _graphs(
+    topical: SentenceTransformerEncoder, compatibility: SentenceTransformerEncoder
+) -> tuple[int, dict[str, onnx.ModelProto]]:
+    """How many layers the two share, and one forked graph, or two where they share none."""
+    shapes = [Shape.from_config(_network(e).config) for e in (topical, compatibility)]
+    weights = (_weights(topical), _weights(compatibility))
+    same = shapes[0] == shapes[1] and weights[0].keys() == weights[1].keys()
+    shared = shared_layers(*weights, shapes[0].layers) if same else 0
+    if shared:
+        branches: dict[str, Weights] = dict(zip(_SPACES, weights, strict=True))
+        return shared, {"encoder.onnx": build(branches, shapes[0], shared=shared)}
+    return 0, {
+        f"{space}.onnx": build({space: own}, shape, shared=0)
+        for space, own, shape in zip(_SPACES, weights, shapes, strict=True)
+    }
+
+
+def quantise(graph: onnx.ModelProto, path: Path) -> None:
+    """Dynamic int8 of every matrix product, a scale a channel.
+
+    Weights keep 7 bits, so that CPUs without VNNI do not saturate.
+    """
+    try:
+        import onnx
+        from onnxruntime.quantization import QuantType, quantize_dynamic
+    except ImportError as error:
+        raise MissingExtra("Export", extra="train") from error
+    with tempfile.TemporaryDirectory() as folder:
+        whole = Path(folder) / "whole.onnx"
+        onnx.save(graph, str(whole))
+        quantize_dynamic(
+            whole,
+            path,
+            per_channel=True,
+            reduce_range=True,
+            weight_type=QuantType.QInt8,
+            extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
+        )
+
+
+def compare(
+    torch_pair: Encoder, exported: Encoder, check: Path | None, shared: int
+) -> ExportReport:
+    """Vectors and rankings of both on the same texts."""
+    triplets = load_triplets(check) if check else _sample_triplets()
+    extra = [pair.gloss for pair in load_antonyms()] if not check else []
+    passages = list(
+        dict.fromkeys([p for t in triplets for p in (t.satisfying, t.violating)] + extra)
+    )
+    passages = passages[:_CHECKED_TEXTS]
+    known = set(passages)
+    triplets = [t for t in triplets if t.satisfying in known and t.violating in known]
+    queries = list(dict.fromkeys(t.query for t in triplets))
+    before = [
+        torch_pair.encode(passages, kind="document"),
+        torch_pair.encode(queries, kind="query"),
+    ]
+    after = [exported.encode(passages, kind="document"), exported.encode(queries, kind="query")]
+    spaces = []
+    for space in _SPACES:
+        old, new = ([pair.space(space) for pair in pairs] for pairs in (before, after))
+        cosines = np.concatenate([(a * b).sum(axis=1) for a, b in zip(old, new, strict=True)])
+        accuracies = [
+            _accuracy(passages, queries, (side[0], side[1]), triplets) for side in (old, new)
+        ]
+        spaces.append(SpaceReport(space, float(cosines.mean()), float(cosines.min()), *accuracies))
+    return ExportReport(len(passages) + len(queries), len(triplets), shared, (spaces[0], spaces[1]))
+
+
+def _accuracy(
+    passages: Sequence[str],
+    queries: Sequence[str],
+    vectors: tuple[Floats, Floats],
+    triplets: Sequence[Triplet],
+) -> float:
+    documents, asked = vectors
+    row = {text: i for i, text in enumerate(passages)}
+    line = {text: i for i, text in enumerate(queries)}
+    right = [
+        float(asked[line[t.query]] @ (documents[row[t.satisfying]] - documents[row[t.violating]]))
+        > 0
+        for t in triplets
+    ]
+    return sum(right) / len(right)
+
+
+def _sample_triplets() -> list[Triplet]:
+    documents, queries = load_sample()
+    texts = {document.doc_id: document.content for document in documents}
+    return [
+        Triplet(query.text, texts[good], texts[bad], query.text, "sample", "Apache-2.0")
+        for query in queries
+        for good in sorted(query.satisfying)
+        for bad in sorted(query.violating)
+    ]
+
+
+def _save_tokenizer(
+    topical: SentenceTransformerEncoder, compatibility: SentenceTransformerEncoder, folder: Path
+) -> None:
+    one, two = (encoder.model.tokenizer for encoder in (topical, compatibility))
+    if one.get_vocab() != two.get_vocab():
+        raise InvalidValue(
+            f"{topical.name} and {compatibility.name} have different vocabularies; a model folder "
+            "holds one tokenizer. Use them together as model='TOPICAL+COMPATIBILITY' instead"
+        )
+    backend = one.backend_tokenizer
+    backend.no_padding()
+    backend.no_truncation()
+    backend.save(str(folder / "tokenizer.json"))
+
+
+def _role(encoder: SentenceTransformerEncoder, space: Space, graph: str) -> Role:
+    return Role(
+        graph=graph,
+        output=space,
+        pooling=_pooling(encoder),
+        query_prefix=encoder.query_prefix,
+        document_prefix="",
+        max_length=encoder.max_length,
+        dimensions=encoder.dimensions,
+    )
+
+
+def _pooling(encoder: SentenceTransformerEncoder) -> Pooling:
+    module: Any = encoder.model[1]
+    mode = module.pooling_mode
+    if mode == "cls":
+        return "cls"
+    if mode == "mean":
+        return "mean"
+    raise InvalidValue(f"{encoder.name} pools by {mode!r}; a model folder knows cls and mean")
+
+
+def _network(encoder: SentenceTransformerEncoder) -> Any:
+    return encoder.model[0].auto_model
+
+
+def _weights(encoder: SentenceTransformerEncoder) -> Weights:
+    state: Mapping[str, Any] = _network(encoder).state_dict()
+    return {
+        name: tensor.float().numpy()
+        for name, tensor in state.items()
+        if not name.startswith("pooler.") and tensor.is_floating_point()
+    }

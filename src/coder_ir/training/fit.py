@@ -1,0 +1,271 @@
+"""Two-stage training of the compatibility encoder: loss, batches, checkpoints, log."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from coder_ir.errors import InvalidValue, MissingExtra
+from coder_ir.training.config import Config, Stage
+from coder_ir.training.model_card import write_model_card
+from coder_ir.training.sentences import load_triplets
+from coder_ir.training.tower import Tower, load_base
+from coder_ir.types import Triplet
+
+if TYPE_CHECKING:
+    import torch
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Development:
+    """How an encoder does on held-out triplets."""
+
+    triplets: int
+    accuracy: float  # share with the satisfying passage scored above the violating one
+    paired: float  # share of groups of two or more triplets that are right throughout
+    margin: float  # mean cosine difference, satisfying minus violating
+
+
+def train(config: Config, *, report: Report) -> Path:
+    """Run or resume all stages; returns the folder of the finished encoder.
+
+    Killed at any moment and started again with the same config, it goes on from the last
+    checkpoint and ends with the same weights.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise MissingExtra("Training", extra="train") from error
+
+    torch.set_num_threads(config.threads)
+    config.output.mkdir(parents=True, exist_ok=True)
+    _claim(config)
+    torch.manual_seed(config.seed)
+    model = load_base(config.base, max_length=config.max_length, query_prefix=config.query_prefix)
+    tower = Tower(model, frozen_layers=config.frozen_layers, max_length=config.max_length)
+    scores: dict[str, Any] = {}
+    for stage in config.stages:
+        scores[stage.name] = _run_stage(config, stage, tower, report)
+    finished = config.output / "model"
+    model.save(str(finished))
+    record = {"config": config.as_json(), "data": data_hashes(config), "development": scores}
+    (finished / "training.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    write_model_card(finished, record)
+    return finished
+
+
+def data_hashes(config: Config) -> dict[str, str]:
+    """sha256 of every triplet file of the run."""
+    files = [f for stage in config.stages for f in (stage.triplets, stage.development) if f]
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def _claim(config: Config) -> None:
+    """Record what this run is; a folder that holds another run is refused."""
+    path = config.output / "config.json"
+    wanted = {"config": config.as_json(), "data": data_hashes(config)}
+    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != wanted:
+        raise InvalidValue(
+            f"{config.output} holds a run with other settings or data; choose another output "
+            "folder, or delete it to start over"
+        )
+    path.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
+
+
+def _run_stage(config: Config, stage: Stage, tower: Tower, report: Report) -> dict[str, float]:
+    import torch
+
+    triplets = load_triplets(stage.triplets)
+    held_out = load_triplets(stage.development) if stage.development else []
+    batches = [
+        b for e in range(stage.epochs) for b in plan(triplets, stage.batch_size, config.seed + e)
+    ]
+    parameters = tower.parameters()
+    optimiser = torch.optim.AdamW([p for _, p in parameters], lr=stage.learning_rate)
+    checkpoint = Checkpoint(config.output / f"checkpoint-{stage.name}.safetensors")
+    step = checkpoint.load(parameters, optimiser)
+    if step < len(batches) or held_out:
+        _cache(config, triplets if step < len(batches) else [], held_out, tower, report)
+    positives = _positives(triplets)
+    per_epoch = len(batches) // stage.epochs
+    started, losses = time.monotonic(), []
+    while step < len(batches):
+        _set_rate(optimiser, stage, step, len(batches))
+        loss = mnrl(tower, batches[step], positives, config)
+        optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_([p for _, p in parameters], 1.0)
+        optimiser.step()
+        losses.append(loss.item())
+        step += 1
+        if step % 20 == 0:
+            rate = (time.monotonic() - started) / len(losses)
+            _log(
+                config, stage, step, len(batches), report, loss=sum(losses[-20:]) / 20, seconds=rate
+            )
+        if step % per_epoch == 0 and held_out:
+            _log(
+                config,
+                stage,
+                step,
+                len(batches),
+                report,
+                **asdict(develop(tower, held_out, config)),
+            )
+        if step % config.checkpoint_steps == 0 or step == len(batches):
+            checkpoint.save(parameters, optimiser, step)
+    return asdict(develop(tower, held_out, config)) if held_out else {}
+
+
+def _cache(
+    config: Config, triplets: list[Triplet], held_out: list[Triplet], tower: Tower, report: Report
+) -> None:
+    texts = [
+        t
+        for x in triplets + held_out
+        for t in (config.query_prefix + x.query, x.satisfying, x.violating)
+    ]
+    total, seen = len(texts), 0
+
+    def done(n: int) -> None:
+        nonlocal seen
+        seen += n
+        if seen // 2000 != (seen - n) // 2000 or seen == total:
+            report(f"cached the frozen layers for {seen} of {total} texts")
+
+    tower.cache(texts, done=done)
+
+
+def plan(triplets: Sequence[Triplet], batch_size: int, seed: int) -> list[list[Triplet]]:
+    """Seeded batches; triplets of one group stay neighbours, so a pair meets in one batch."""
+    groups: dict[str, list[Triplet]] = defaultdict(list)
+    for triplet in triplets:
+        groups[triplet.group].append(triplet)
+    draw = random.Random(seed)
+    # A large group is dealt out in pairs: a batch of near-copies has no easy negatives left.
+    bundles = [g[i : i + 2] for g in groups.values() for i in range(0, len(g), 2)]
+    draw.shuffle(bundles)
+    order = [triplet for bundle in bundles for triplet in bundle]
+    batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    return [batch for batch in batches if len(batch) > 1]
+
+
+def mnrl(
+    tower: Tower, batch: Sequence[Triplet], positives: dict[str, set[str]], config: Config
+) -> torch.Tensor:
+    """Multiple negatives ranking loss; the violating passages are hard negatives.
+
+    A passage that satisfies the query never counts as its negative, wherever it stands.
+    """
+    import torch
+
+    passages = [t.satisfying for t in batch] + [t.violating for t in batch]
+    queries = tower.embed([config.query_prefix + t.query for t in batch], train=True)
+    documents = tower.embed(passages, train=True)
+    scores = config.scale * queries @ documents.T  # (batch, 2 x batch)
+    mask = torch.tensor(
+        [
+            [i != j and p in positives[t.query] for j, p in enumerate(passages)]
+            for i, t in enumerate(batch)
+        ]
+    )
+    scores = scores.masked_fill(mask, float("-inf"))
+    return torch.nn.functional.cross_entropy(scores, torch.arange(len(batch)))
+
+
+def _positives(triplets: Sequence[Triplet]) -> dict[str, set[str]]:
+    positives: dict[str, set[str]] = defaultdict(set)
+    for triplet in triplets:
+        positives[triplet.query].add(triplet.satisfying)
+    return positives
+
+
+def develop(tower: Tower, triplets: Sequence[Triplet], config: Config) -> Development:
+    """Score held-out triplets."""
+    queries = tower.embed([config.query_prefix + t.query for t in triplets], train=False)
+    satisfying = tower.embed([t.satisfying for t in triplets], train=False)
+    violating = tower.embed([t.violating for t in triplets], train=False)
+    margins = ((queries * satisfying).sum(1) - (queries * violating).sum(1)).tolist()
+    groups: dict[str, list[bool]] = defaultdict(list)
+    for triplet, margin in zip(triplets, margins, strict=True):
+        groups[triplet.group].append(margin > 0)
+    pairs = [all(right) for right in groups.values() if len(right) > 1]
+    return Development(
+        triplets=len(triplets),
+        accuracy=sum(margin > 0 for margin in margins) / len(margins),
+        paired=sum(pairs) / len(pairs) if pairs else 0.0,
+        margin=sum(margins) / len(margins),
+    )
+
+
+def _set_rate(optimiser: torch.optim.Optimizer, stage: Stage, step: int, total: int) -> None:
+    warm = max(1, round(total * stage.warmup))
+    share = (step + 1) / warm if step < warm else (total - step) / max(1, total - warm)
+    for group in optimiser.param_groups:
+        group["lr"] = stage.learning_rate * share
+
+
+def _log(
+    config: Config, stage: Stage, step: int, total: int, report: Report, **values: float
+) -> None:
+    with (config.output / "log.jsonl").open("a", encoding="utf-8") as log:
+        log.write(json.dumps({"stage": stage.name, "step": step, **values}) + "\n")
+    shown = " ".join(f"{name} {value:.3f}" for name, value in values.items())
+    report(f"{stage.name} step {step}/{total} {shown}")
+
+
+class Checkpoint:
+    """Weights, optimiser and random state of a stage in one safetensors file, replaced whole."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is read or written yet."""
+        self.path = path
+
+    def save(
+        self,
+        parameters: Sequence[tuple[str, torch.nn.Parameter]],
+        optimiser: torch.optim.Optimizer,
+        step: int,
+    ) -> None:
+        """Write beside the old file, then swap."""
+        import torch
+        from safetensors.torch import save_file
+
+        tensors = {"random": torch.get_rng_state()}
+        for name, parameter in parameters:
+            tensors[f"weight:{name}"] = parameter.detach().clone()
+            for key, value in optimiser.state[parameter].items():
+                tensors[f"{key}:{name}"] = value.clone()
+        partial = self.path.with_suffix(".partial")
+        save_file(tensors, partial, metadata={"step": str(step)})
+        partial.replace(self.path)
+
+    def load(
+        self,
+        parameters: Sequence[tuple[str, torch.nn.Parameter]],
+        optimiser: torch.optim.Optimizer,
+    ) -> int:
+        """Restore everything and return the step to go on from; 0 without a checkpoint."""
+        import torch
+        from safetensors import safe_open
+
+        if not self.path.is_file():
+            return 0
+        with safe_open(self.path, framework="pt") as file:
+            for name, parameter in parameters:
+                parameter.data.copy_(file.get_tensor(f"weight:{name}"))
+                optimiser.state[parameter] = {
+                    key: file.get_tensor(f"{key}:{name}")
+                    for key in ("step", "exp_avg", "exp_avg_sq")
+                }
+            torch.set_rng_state(file.get_tensor("random"))
+            return int(file.metadata()["step"])

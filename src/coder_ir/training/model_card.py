@@ -1,0 +1,50 @@
+"""The model card: what an encoder was made from, written by the run itself."""
+
+from pathlib import Path
+from typing import Any
+
+
+def write_model_card(folder: Path, record: dict[str, Any]) -> None:
+    """README.md beside the weights, from a run's own record."""
+    (folder / "README.md").write_text(model_card(record), encoding="utf-8")
+
+
+def model_card(record: dict[str, Any]) -> str:
+    """Markdown: recipe, data with hashes, development figures, limits."""
+    config = record["config"]
+    lines = [
+        "# Compatibility encoder",
+        "",
+        f"Fine-tuned from `{Path(config['base']).name}` with coder-ir: a bi-encoder whose cosine "
+        "says how well a passage keeps to the constraint a query states.",
+        "",
+        f"Mean pooling, {config['max_length']} tokens in training, query prefix "
+        f"`{config['query_prefix']}`, {config['frozen_layers']} lower layers frozen, "
+        f"multiple negatives ranking loss with scale {config['scale']}, seed {config['seed']}.",
+        "",
+        "| stage | epochs | batch | learning rate | triplet file | sha256 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for stage in config["stages"]:
+        name = Path(stage["triplets"]).name
+        digest = record["data"][name][:16]
+        lines.append(
+            f"| {stage['name']} | {stage['epochs']} | {stage['batch_size']} "
+            f"| {stage['learning_rate']} | {name} | {digest} |"
+        )
+    lines += ["", "Held-out triplets (split by topic, never trained on):", ""]
+    lines += [
+        "| stage | triplets | satisfying first | whole group right | mean margin |",
+        "|---|---|---|---|---|",
+    ]
+    for stage, scores in record["development"].items():
+        if scores:
+            lines.append(
+                f"| {stage} | {scores['triplets']} | {100 * scores['accuracy']:.1f}% "
+                f"| {100 * scores['paired']:.1f}% | {scores['margin']:.3f} |"
+            )
+    lines += [
+        "",
+        "English only. The score orders passages on the query's topic; it is not a probability.",
+    ]
+    return "\n".join(lines) + "\n"

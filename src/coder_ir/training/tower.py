@@ -1,0 +1,157 @@
+"""The encoder under training: frozen lower layers with cached activations, trained upper ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+
+from coder_ir.errors import InvalidValue, MissingExtra
+
+if TYPE_CHECKING:
+    import torch
+    from sentence_transformers import SentenceTransformer
+
+
+def load_base(base: str, *, max_length: int, query_prefix: str) -> SentenceTransformer:
+    """The base encoder in float32 with mean pooling and the prefix in place of its own."""
+    try:
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.models import Normalize, Pooling
+    except ImportError as error:
+        raise MissingExtra("Training", extra="train") from error
+    loaded = SentenceTransformer(base, device="cpu", model_kwargs={"dtype": "float32"})
+    transformer: Any = loaded[0]
+    transformer.max_seq_length = max_length
+    pooling = Pooling(loaded.get_embedding_dimension(), pooling_mode="mean")
+    return SentenceTransformer(
+        modules=[transformer, pooling, Normalize()],
+        prompts={"query": query_prefix, "document": ""},
+        device="cpu",
+    )
+
+
+class Tower:
+    """Texts to unit vectors, with gradients only through the layers above the frozen ones."""
+
+    def __init__(self, model: SentenceTransformer, *, frozen_layers: int, max_length: int) -> None:
+        """Freeze the lower layers; 0 trains everything, embeddings included."""
+        self.network: Any = model[0].auto_model
+        self.tokenizer: Any = model.tokenizer
+        self.frozen_layers = frozen_layers
+        self.max_length = max_length
+        self._cache: dict[str, torch.Tensor] = {}
+        if frozen_layers:
+            self._freeze(frozen_layers)
+
+    def _freeze(self, frozen_layers: int) -> None:
+        layers = getattr(getattr(self.network, "encoder", None), "layer", None)
+        if layers is None or not hasattr(self.network, "embeddings"):
+            raise InvalidValue(
+                f"frozen_layers={frozen_layers} needs a BERT-like encoder, got "
+                f"{type(self.network).__name__}; set frozen_layers = 0 to train all of it"
+            )
+        if frozen_layers >= len(layers):
+            raise InvalidValue(
+                f"frozen_layers must be below {len(layers)} (the encoder's layers), "
+                f"got {frozen_layers}"
+            )
+        for module in (self.network.embeddings, *layers[:frozen_layers]):
+            module.requires_grad_(requires_grad=False)
+
+    def parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
+        """Trained parameters with their names, in a fixed order."""
+        return [
+            (name, parameter)
+            for name, parameter in self.network.named_parameters()
+            if parameter.requires_grad and not name.startswith("pooler.")
+        ]
+
+    def cache(self, texts: Sequence[str], *, done: Callable[[int], None]) -> None:
+        """Run the frozen layers over texts once; a no-op when nothing is frozen."""
+        if not self.frozen_layers:
+            return
+        import torch
+
+        self.network.eval()
+        todo = sorted({text for text in texts if text not in self._cache}, key=len)
+        done(len(texts) - len(todo))
+        with torch.inference_mode():
+            for batch in _chunks(todo, 64):
+                hidden, mask = self._lower(batch)
+                for text, rows, length in zip(batch, hidden, mask.sum(1).tolist(), strict=True):
+                    self._cache[text] = rows[:length].to(torch.float16).clone()
+                done(len(batch))
+
+    def embed(self, texts: Sequence[str], *, train: bool) -> torch.Tensor:
+        """Unit vectors (n_texts, dim) in the order given.
+
+        Texts of like length go through together, so that short ones carry little padding.
+        """
+        import torch
+
+        self.network.train(train)
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        with nullcontext() if train else torch.inference_mode():
+            parts = [self._embed([texts[i] for i in part]) for part in _chunks(order, 8)]
+            back = sorted(range(len(order)), key=lambda i: order[i])
+            return torch.cat(parts)[back]
+
+    def _embed(self, texts: Sequence[str]) -> torch.Tensor:
+        import torch
+
+        if self.frozen_layers:
+            hidden, mask = self._cached(texts)
+            bias = _attention_bias(mask)
+            for layer in self.network.encoder.layer[self.frozen_layers :]:
+                hidden = _first(layer(hidden, attention_mask=bias))
+        else:
+            hidden, mask = self._whole(texts)
+        weights = mask.unsqueeze(-1).to(hidden.dtype)
+        pooled = (hidden * weights).sum(1) / weights.sum(1)
+        return torch.nn.functional.normalize(pooled, dim=1)
+
+    def _tokens(self, texts: Sequence[str]) -> Any:
+        return self.tokenizer(
+            list(texts),
+            padding=True,
+            truncation=True,
+            max_length=self.max_length,
+            return_tensors="pt",
+        )
+
+    def _whole(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        tokens = self._tokens(texts)
+        return self.network(**tokens).last_hidden_state, tokens["attention_mask"]
+
+    def _lower(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        tokens = self._tokens(texts)
+        hidden = self.network.embeddings(input_ids=tokens["input_ids"])
+        bias = _attention_bias(tokens["attention_mask"])
+        for layer in self.network.encoder.layer[: self.frozen_layers]:
+            hidden = _first(layer(hidden, attention_mask=bias))
+        return hidden, tokens["attention_mask"]
+
+    def _cached(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        import torch
+
+        rows = [self._cache[text].float() for text in texts]
+        hidden = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+        lengths = torch.tensor([len(row) for row in rows])
+        return hidden, (torch.arange(hidden.shape[1])[None] < lengths[:, None]).long()
+
+
+def _attention_bias(mask: torch.Tensor) -> torch.Tensor:
+    import torch
+
+    bias = (1.0 - mask[:, None, None, :].float()) * torch.finfo(torch.float32).min
+    return bias.expand(-1, 1, mask.shape[1], -1)
+
+
+def _first(output: Any) -> Any:
+    return output[0] if isinstance(output, tuple) else output
+
+
+def _chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

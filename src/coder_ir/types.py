@@ -1,0 +1,347 @@
+"""The values that cross files, all frozen, and the protocols at the seams."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, Protocol, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coder_ir.errors import InvalidValue
+
+Floats = NDArray[np.float32]
+Scores = NDArray[np.float64]
+Kind = Literal["query", "document"]
+Space = Literal["topical", "compatibility"]
+Progress = Callable[[int], None]  # called with the number of texts done since the last call
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+
+_EMPTY: Mapping[str, Json] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One thing to find; `content` is what gets encoded."""
+
+    doc_id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, Json] = field(default_factory=lambda: _EMPTY)
+
+    @property
+    def content(self) -> str:
+        """Title and text joined by a space, as BEIR does."""
+        return f"{self.title} {self.text}" if self.title else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question of a batch."""
+
+    query_id: str
+    text: str
+
+
+SATISFYING, NEUTRAL, VIOLATING = 2, 1, -1
+"""Grades of the evidence labels in one qrels file; BEIR grades stand as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Qrels:
+    """Judgements: query id to document id to grade."""
+
+    grades: Mapping[str, Mapping[str, int]]
+
+    def __len__(self) -> int:
+        """Number of judged queries."""
+        return len(self.grades)
+
+
+@dataclass(frozen=True, slots=True)
+class Triplet:
+    """A query with a passage that satisfies it and one that violates it."""
+
+    query: str
+    satisfying: str
+    violating: str
+    group: str  # triplets of one group share passages or topic; they never straddle a split
+    source: str
+    licence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a document's content, as character positions."""
+
+    start: int
+    end: int  # exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class VectorPair:
+    """The same texts in both spaces; rows are unit vectors."""
+
+    topical: Floats  # (n_texts, topical dimensions)
+    compatibility: Floats  # (n_texts, compatibility dimensions)
+
+    def space(self, name: Space) -> Floats:
+        """The rows of one space."""
+        return self.topical if name == "topical" else self.compatibility
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What a store keeps of one document."""
+
+    document: Document
+    digest: str  # changes when the document or the way it is split changes
+    spans: Sequence[Span]  # at least one
+    vectors: VectorPair  # one row a span
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStamp:
+    """The model an index was built with."""
+
+    fingerprint: str
+    spec: str  # what to pass as `model=` to load it again
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """The part of a document that earned its place."""
+
+    number: int  # 0 is the first passage of its document
+    span: Span
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The pool a policy ranks, sorted by ascending document id, then passage number."""
+
+    doc_ids: Sequence[str]
+    passages: Sequence[Passage]
+    topical: Scores  # cosine, in [-1, 1]
+    compatibility: Scores  # cosine, in [-1, 1]
+
+    def __len__(self) -> int:
+        """Number of passages in the pool."""
+        return len(self.doc_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a policy says of one candidate."""
+
+    position: int  # in the pool
+    score: float  # higher is better
+    reason: str  # one sentence a reader can check against the two scores
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A policy's answer: every position of the pool once, in one of the two lists."""
+
+    kept: Sequence[Verdict]  # best first
+    dropped: Sequence[Verdict] = ()  # best first
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One document of a ranking."""
+
+    doc_id: str
+    rank: int  # 1 is best
+    score: float  # the policy's score, higher is better
+    topical: float  # cosine with what the query asks for, in [-1, 1]
+    compatibility: float  # cosine with what the query permits, in [-1, 1]
+    reason: str  # one sentence a reader can check against the two scores
+    text: str
+    title: str
+    metadata: Mapping[str, Json]
+    passage: Passage
+
+    @property
+    def passage_text(self) -> str:
+        """The words of the passage that earned the rank."""
+        content = Document(self.doc_id, self.text, self.title).content
+        return content[self.passage.span.start : self.passage.span.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """A candidate that the policy dropped."""
+
+    doc_id: str
+    score: float  # what the policy's ranking would have used
+    topical: float  # cosine, in [-1, 1]
+    compatibility: float  # cosine, in [-1, 1]
+    reason: str
+    passage: Passage
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking(Sequence[Hit]):
+    """Hits in order; reads like a list of them. `filtered` is what the policy dropped."""
+
+    query: str
+    policy: str
+    hits: tuple[Hit, ...]
+    filtered: tuple[Filtered, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+        """The hit at a position (0 is the best), or a slice of hits."""
+        return self.hits[index]
+
+    def __len__(self) -> int:
+        """Number of hits."""
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        """Hits, best first."""
+        return iter(self.hits)
+
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
+_CONDITION = re.compile(
+    r"\s*(?P<field>[^<>=!]+?)\s*(?P<op><=|>=|!=|=|<|>|\sin\s)\s*(?P<value>.*)", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A test of one metadata field; a list-valued field passes when one of its items does."""
+
+    field: str
+    operator: Operator
+    values: tuple[Json, ...]  # exactly one, but for `in`
+
+    def __post_init__(self) -> None:
+        """Refuse what no store could answer."""
+        if not self.field or '"' in self.field or "\0" in self.field:
+            raise InvalidValue(f"a metadata field needs a name without quotes, got {self.field!r}")
+        if not self.values or (self.operator != "in" and len(self.values) != 1):
+            raise InvalidValue(f"{self.field} {self.operator} needs a value, got {self.values!r}")
+        if self.operator in ("<", "<=", ">", ">="):
+            for value in self.values:
+                if isinstance(value, bool) or not isinstance(value, int | float):
+                    raise InvalidValue(
+                        f"{self.field} {self.operator} compares numbers, got {value!r}"
+                    )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `field=value`, `field!=value`, `field<3`, `field>=3` or `field in a,b`.
+
+        A value that reads as a JSON number, true, false or null is that; all else is text.
+        """
+        match = _CONDITION.fullmatch(text)
+        if match is None:
+            raise InvalidValue(
+                f"a condition reads field=value, field<3, field>3 or field in a,b; got {text!r}"
+            )
+        operator = match["op"].strip()
+        parts = match["value"].split(",") if operator == "in" else [match["value"]]
+        return cls(match["field"], operator, tuple(parse_value(part) for part in parts))  # type: ignore[arg-type]
+
+
+def parse_value(text: str) -> Json:
+    """A JSON number, true, false or null as such; all else is text."""
+    try:
+        value: Json = json.loads(text)
+    except ValueError:
+        return text.strip()
+    return text.strip() if isinstance(value, list | dict) else value
+
+
+class Encoder(Protocol):
+    """Texts to their two unit vectors."""
+
+    @property
+    def fingerprint(self) -> str:
+        """Equal for two encoders exactly when their vectors may share an index."""
+
+    @property
+    def spec(self) -> str:
+        """What to pass as `model=` to get this encoder again."""
+
+    def encode(
+        self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
+    ) -> VectorPair:
+        """Unit rows in the order of `texts`; texts past the model's limit are truncated."""
+
+    def split(self, text: str) -> list[Span]:
+        """Spans that together cover the text and that each fit the model's limit."""
+
+
+class Store(Protocol):
+    """Documents with two vectors a passage; knows no encoder."""
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Insert or replace, all or nothing."""
+
+    def delete(self, doc_ids: Sequence[str]) -> int:
+        """Remove those present; returns how many were."""
+
+    def get(self, doc_ids: Sequence[str]) -> list[Document]:
+        """The documents in the order asked for; an unknown id is an error."""
+
+    def digests(self, doc_ids: Sequence[str]) -> dict[str, str]:
+        """Digest of each of these documents that is present."""
+
+    def count(self) -> int:
+        """Number of documents."""
+
+    def candidates(
+        self,
+        query: VectorPair,
+        *,
+        n: int,
+        spaces: Sequence[Space],
+        where: Sequence[Condition] = (),
+    ) -> Candidates:
+        """The best passages of the n best documents of each space, scored in both.
+
+        `where` limits the documents considered, before any cut. Ties go by ascending id.
+        """
+
+    def stamp(self) -> ModelStamp | None:
+        """The model the vectors come from; None before the first `set_stamp`."""
+
+    def set_stamp(self, stamp: ModelStamp) -> None:
+        """Record the model, once, before the first write."""
+
+    def compact(self) -> None:
+        """Give back the space that deleted documents took."""
+
+    def close(self) -> None:
+        """Release files; further calls fail."""
+
+
+class Policy(Protocol):
+    """Two score vectors to an order with reasons."""
+
+    @property
+    def name(self) -> str:
+        """What rankings and tables call it."""
+
+    @property
+    def spaces(self) -> Sequence[Space]:
+        """The spaces whose best documents form the pool."""
+
+    def order(self, pool: Candidates) -> Order:
+        """Keep or drop each candidate and sort what is kept, best first."""
+
+
+class Searcher(Protocol):
+    """Anything that answers a query with a ranking."""
+
+    def search(self, query: str, k: int = 10) -> Ranking:
+        """At most k hits, best first."""

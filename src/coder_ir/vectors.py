@@ -1,0 +1,35 @@
+"""Pure numpy over vectors and scores; the only place that sorts scores."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coder_ir.types import Floats, Scores
+
+SCORE_DECIMALS = 6
+"""Scores are rounded to this, so that a pair scores the same in any batch, store or BLAS kernel."""
+
+
+def unit_rows(rows: NDArray[np.floating]) -> Floats:
+    """Rows scaled to length 1 as float32; a zero row stays zero."""
+    rows = np.asarray(rows, dtype=np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.maximum(lengths, np.float32(1e-12)), dtype=np.float32)
+
+
+def cosine(rows: Floats, vector: Floats) -> Scores:
+    """Dot products of unit rows (n, dim) with one unit vector (dim,), rounded to SCORE_DECIMALS."""
+    return np.round(rows.astype(np.float64) @ vector.astype(np.float64), SCORE_DECIMALS)
+
+
+def best_first(scores: Sequence[float] | Scores, ids: Sequence[str], k: int) -> list[int]:
+    """Positions of the k highest scores; equal scores go by ascending id, then by position."""
+    return sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))[:k]
+
+
+def ranks(scores: Scores, ids: Sequence[str]) -> NDArray[np.int64]:
+    """1-based rank of each score, highest first, ties by ascending id."""
+    places = np.empty(len(ids), dtype=np.int64)
+    places[best_first(scores, ids, len(ids))] = np.arange(1, len(ids) + 1)
+    return places

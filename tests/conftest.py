@@ -1,0 +1,79 @@
+"""Fixtures shared by all tests; unit tests use the fake encoder, no model and no network."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coder_ir.retriever import Retriever
+from coder_ir.stores import SqliteStore
+from coder_ir.types import Floats, Kind, Progress, Span, VectorPair
+from coder_ir.vectors import unit_rows
+
+SHARED = Path(__file__).parents[2] / "shared"
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The benchmark data that exists on the project's machines only."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the benchmark data, which is not on this machine")
+    return SHARED
+
+
+class FakeEncoder:
+    """A word is an axis, so that scores can be worked out by hand.
+
+    `word` counts in the topical space, `word+` in the compatibility space and a word without a
+    mark in both. Texts are split every `limit` words.
+    """
+
+    def __init__(self, words: Sequence[str], *, limit: int = 1000, name: str = "fake") -> None:
+        self.words = list(words)
+        self.limit = limit
+        self.spec = name
+        self.fingerprint = hashlib.sha256(f"{name}{self.words}{limit}".encode()).hexdigest()
+        self.encoded: list[str] = []
+
+    def encode(
+        self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
+    ) -> VectorPair:
+        if kind == "document":
+            self.encoded += texts
+        pair = VectorPair(self._rows(texts, "-"), self._rows(texts, "+"))
+        if progress:
+            progress(len(texts))
+        return pair
+
+    def _rows(self, texts: Sequence[str], mark: str) -> Floats:
+        # The last axis is small and constant, so that no text has a zero vector.
+        rows = np.zeros((len(texts), len(self.words) + 1), dtype=np.float32)
+        rows[:, -1] = 0.01
+        for row, text in zip(rows, texts, strict=True):
+            for token in text.lower().split()[: self.limit]:
+                word = token.strip(".,+-")
+                if word in self.words and (token[-1] == mark or token[-1] not in "+-"):
+                    row[self.words.index(word)] += 1
+        return unit_rows(rows)
+
+    def split(self, text: str) -> list[Span]:
+        spans, start, position = [], 0, 0
+        for number, word in enumerate(text.split(" ")):
+            if number and number % self.limit == 0:
+                spans.append(Span(start, position))
+                start = position
+            position += len(word) + 1
+        return [*spans, Span(start, len(text))]
+
+
+@pytest.fixture
+def encoder() -> FakeEncoder:
+    return FakeEncoder(["quiet", "noisy", "hotel", "garden", "club", "sea"])
+
+
+@pytest.fixture
+def retriever(tmp_path: Path, encoder: FakeEncoder) -> Iterator[Retriever]:
+    with Retriever(encoder, SqliteStore(tmp_path / "index")) as opened:
+        yield opened
