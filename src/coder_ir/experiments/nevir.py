@@ -1,0 +1,128 @@
+"""NevIR: does the ranking follow the direction of the query?"""
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
+
+from coder_ir.datasets.nevir import ContrastSet, load_nevir
+from coder_ir.experiments.setup import Report, Setup
+from coder_ir.experiments.tables import Table, percent, ranks
+from coder_ir.metrics import (
+    Estimate,
+    difference,
+    first_violation_at,
+    mean_with_interval,
+    pairwise_accuracy,
+    per_query,
+    recall_at,
+    violation_at,
+)
+from coder_ir.policies import POLICIES
+from coder_ir.retriever import Retriever, SearchOptions
+from coder_ir.types import Policy, Query, VectorPair
+
+_METRICS = {
+    "V@1": partial(violation_at, k=1),
+    "V@2": partial(violation_at, k=2),
+    "V@10": partial(violation_at, k=10),
+    "FVR@10": partial(first_violation_at, k=10),
+    "R@5": partial(recall_at, k=5),
+}
+_COLUMNS = ("pairwise ↑", "V@1 ↓", "V@2 ↓", "V@10 ↓", "FVR@10 ↑", "R@5 ↑")
+
+
+def measure_nevir(setup: Setup, report: Report) -> Table:
+    """Every named policy with its default settings over the pooled documents."""
+    data = load_nevir(setup.file("nevir", "test_open.jsonl"))
+    values: dict[str, dict[str, list[float]]] = {}
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Retriever.open(folder, model=setup.model) as retriever,
+    ):
+        report(f"nevir: encoding {len(data.documents)} documents")
+        retriever.add(data.documents)
+        for name, policy in POLICIES.items():
+            report(f"nevir: {name}")
+            values[name] = _measure(retriever, data, policy)
+    return _table(values, data)
+
+
+def _measure(retriever: Retriever, data: ContrastSet, policy: Policy) -> dict[str, list[float]]:
+    texts = [query.text for query in data.queries]
+    rankings = retriever.search_many(texts, SearchOptions(k=10, policy=policy))
+    run = {
+        query.query_id: [hit.doc_id for hit in ranking]
+        for query, ranking in zip(data.queries, rankings, strict=True)
+    }
+    values = {
+        name: list(per_query(metric, run, data.qrels).values()) for name, metric in _METRICS.items()
+    }
+    margins = _margins(retriever, data, policy)
+    return {"pairwise": pairwise_accuracy(margins, data.pairs), **values}
+
+
+def _margins(retriever: Retriever, data: ContrastSet, policy: Policy) -> dict[str, float]:
+    """How many places the satisfying document is ahead of the violating one, all ranked."""
+    vectors = retriever.encoder.encode([query.text for query in data.queries], kind="query")
+    margins = {}
+    for row, query in enumerate(data.queries):
+        one = slice(row, row + 1)
+        pool = retriever.store.candidates(
+            VectorPair(vectors.topical[one], vectors.compatibility[one]),
+            n=len(data.documents),
+            spaces=policy.spaces,
+        )
+        order = [pool.doc_ids[verdict.position] for verdict in policy.order(pool).kept]
+        margins[query.query_id] = _places_ahead(order, query, data)
+    return margins
+
+
+def _places_ahead(order: Sequence[str], query: Query, data: ContrastSet) -> float:
+    """Positive if the satisfying document comes first; a filtered one comes last."""
+    place = {doc_id: position for position, doc_id in enumerate(order)}
+    grades = data.qrels.grades[query.query_id]
+    good, bad = (
+        place.get(next(d for d, grade in grades.items() if (grade > 0) == wanted), len(order))
+        for wanted in (True, False)
+    )
+    return float(bad - good)
+
+
+def _table(values: dict[str, dict[str, list[float]]], data: ContrastSet) -> Table:
+    estimates = {
+        name: {metric: mean_with_interval(v) for metric, v in metrics.items()}
+        for name, metrics in values.items()
+    }
+    changes = {
+        name: {m: difference(values["topical"][m], v) for m, v in values[name].items()}
+        for name in values
+        if name != "topical"
+    }
+    rows = [_row(name, metrics, "") for name, metrics in estimates.items()]
+    rows += [_row(f"{name} − topical", metrics, "+") for name, metrics in changes.items()]
+    return Table(
+        name="nevir",
+        title="NevIR, open half of the test set",
+        columns=("policy", *_COLUMNS),
+        rows=tuple(rows),
+        notes=(
+            f"{len(data.queries)} queries in {len(data.pairs)} pairs over {len(data.documents)} "
+            "documents; mean and 95% bootstrap interval, rates in percent. The lower rows are "
+            "paired differences. None of it was trained or tuned on.",
+        ),
+        figures={
+            "queries": len(data.queries),
+            "pairs": len(data.pairs),
+            "policies": {n: {m: asdict(e) for m, e in es.items()} for n, es in estimates.items()},
+            "differences": {n: {m: asdict(e) for m, e in es.items()} for n, es in changes.items()},
+        },
+    )
+
+
+def _row(name: str, metrics: dict[str, Estimate], sign: str) -> tuple[str, ...]:
+    cells = []
+    for metric, estimate in metrics.items():
+        text = ranks(estimate) if metric.startswith("FVR") else percent(estimate)
+        cells.append(sign + text if sign and estimate.mean > 0 else text)
+    return (name, *cells)

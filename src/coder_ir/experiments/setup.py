@@ -1,0 +1,26 @@
+"""What every measurement is given."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from coder_ir.errors import NotFound
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """Where data, results and models are."""
+
+    data: Path  # holds nevir/, scifact/, nfcorpus/
+    out: Path
+    reference: str  # torch model the built-in topical encoder was made from
+    model: str
+
+    def file(self, *parts: str) -> Path:
+        """A data file that must be there."""
+        path = self.data.joinpath(*parts)
+        if not path.exists():
+            raise NotFound(f"this measurement needs {path}; see --data")
+        return path
