@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= ../shared/data
 TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/coder-ir demo
@@ -21,6 +21,9 @@ check: $(VENV)/.train
 
 bench: $(VENV)/.train
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --out docs/results
+
+docs: $(VENV)/.dev
+	$(BIN)/typer coder_ir.cli.app utils docs --name coder-ir --title "Command line" --output docs/cli.md
 
 clean:
 	rm -rf $(VENV)

@@ -1,5 +1,6 @@
 """data wordnet, data sentences, train and train export."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -62,9 +63,7 @@ def wordnet(
 @data_app.command("sentences")
 def sentences(
     source: Annotated[Path, typer.Argument(help="Folder of source folders as published.")],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for train.jsonl and development.jsonl.")
-    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Triplet file to write (jsonl).")],
     *,
     cap: Annotated[int, typer.Option(help="Triplets of a public source, at most.")] = 800,
     development: Annotated[float, typer.Option(help="Share of groups held out.")] = 0.08,
@@ -72,7 +71,9 @@ def sentences(
 ) -> None:
     """Sentence-level triplets of every known source, split by topic.
 
-    Example: coder-ir data sentences sources/ -o triplets
+    The held-out part goes beside the output, as NAME.development.jsonl.
+
+    Example: coder-ir data sentences sources -o triplets/sentences.jsonl
     """
     from collections import Counter
 
@@ -80,8 +81,8 @@ def sentences(
 
     triplets = gather(source, cap=cap, seed=seed)
     train_part, held_out = split_by_group(triplets, share=development)
-    save_triplets(train_part, output / "train.jsonl")
-    save_triplets(held_out, output / "development.jsonl")
+    save_triplets(train_part, output)
+    save_triplets(held_out, output.with_suffix(".development.jsonl"))
     for (name, licence), count in sorted(Counter((t.source, t.licence) for t in triplets).items()):
         say(f"{count:6} {name} ({licence})")
     say(f"{output}: {len(train_part)} to train on, {len(held_out)} held out")
@@ -90,6 +91,10 @@ def sentences(
 @train_app.command("run")
 def run(
     config: Annotated[Path, typer.Argument(help="TOML file with base, output and [[stage]]s.")],
+    *,
+    base: Annotated[
+        str | None, typer.Option(help="Base encoder in place of the file's: name or folder.")
+    ] = None,
 ) -> None:
     """Run or resume the training a TOML file describes.
 
@@ -98,7 +103,9 @@ def run(
     from coder_ir.training.config import load_config
     from coder_ir.training.fit import train
 
-    folder = train(load_config(config), report=say)
+    settings = load_config(config)
+    settings = replace(settings, base=base) if base else settings
+    folder = train(settings, report=say)
     say(f"finished: {folder}\nnext: coder-ir train export {folder} -o my-model --topical BASE")
 
 
