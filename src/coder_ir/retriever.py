@@ -32,7 +32,7 @@ from coder_ir.types import (
 )
 
 DEFAULT_POLICY = "seq"
-_BATCH_DOCUMENTS = 256
+_BATCH_DOCUMENTS = 128
 _BATCH_CHARACTERS = 1_000_000
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,9 @@ def export_model(plan: ExportPlan) -> ExportReport:
         compatibility=_role(compatibility, "compatibility", files[0] if one else files[1]),
         sha256={file: file_sha256(plan.output / file) for file in sorted(files)},
     ).save(plan.output)
+    card = Path(plan.compatibility) / "README.md"
+    if card.is_file():
+        shutil.copy(card, plan.output / "README.md")
     torch_pair = CombinedEncoder(topical, compatibility, spec="torch")
     return compare(torch_pair, OnnxEncoder(plan.output), plan.check, shared)
 
@@ -136,6 +140,8 @@ def quantise(graph: onnx.ModelProto, path: Path) -> None:
         from onnxruntime.quantization import QuantType, quantize_dynamic
     except ImportError as error:
         raise MissingExtra("Export", extra="train") from error
+    # The graph needs no shape inference or folding first; this tells the quantiser so.
+    onnx.helper.set_model_props(graph, {"onnx.infer": "onnxruntime.quant"})
     with tempfile.TemporaryDirectory() as folder:
         whole = Path(folder) / "whole.onnx"
         onnx.save(graph, str(whole))

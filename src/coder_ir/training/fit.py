@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +59,12 @@ def train(config: Config, *, report: Report) -> Path:
         scores[stage.name] = _run_stage(config, stage, tower, report)
     finished = config.output / "model"
     model.save(str(finished))
-    record = {"config": config.as_json(), "data": data_hashes(config), "development": scores}
+    record = {
+        "config": config.as_json(),
+        "data": data_hashes(config),
+        "development": scores,
+        "software": software(),
+    }
     (finished / "training.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     write_model_card(finished, record)
     return finished
@@ -67,6 +74,22 @@ def data_hashes(config: Config) -> dict[str, str]:
     """sha256 of every triplet file of the run."""
     files = [f for stage in config.stages for f in (stage.triplets, stage.development) if f]
     return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+
+
+def software() -> str:
+    """Version of this package and, in a checkout, its commit."""
+    name = f"coder-ir {version('coder-ir')}"
+    try:
+        commit = subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError:  # no git on this machine
+        return name
+    return f"{name} at {commit.stdout.strip()}" if commit.returncode == 0 else name
 
 
 def _claim(config: Config) -> None:

@@ -21,6 +21,7 @@ def model_card(record: dict[str, Any]) -> str:
         f"Mean pooling, {config['max_length']} tokens in training, query prefix "
         f"`{config['query_prefix']}`, {config['frozen_layers']} lower layers frozen, "
         f"multiple negatives ranking loss with scale {config['scale']}, seed {config['seed']}.",
+        f"Trained with {record['software']}.",
         "",
         "| stage | epochs | batch | learning rate | triplet file | sha256 |",
         "|---|---|---|---|---|---|",
