@@ -17,7 +17,7 @@ LONGEST_FILE = 400  # lines
 GROUPS = (
     ("errors", "types"),
     ("vectors",),
-    ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm"),
+    ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
     ("retriever", "baselines", "training"),
     ("experiments", "serve", "integrations"),
     ("",),
@@ -40,7 +40,7 @@ def part_of(module: str) -> str:
 
 
 def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Line and module of every import, those inside functions too; a relative one starts with a dot."""
+    """Line and module of every import, inside functions too; a relative one keeps its dots."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)

@@ -1,7 +1,5 @@
 """Retriever = encoder + store + policy; the one class a newcomer meets."""
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +8,8 @@ from typing import Self
 
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import BUILT_IN, load_encoder
-from coder_ir.errors import CoderError, DuplicateId, InvalidValue, ModelMismatch
+from coder_ir.errors import CoderError, DuplicateId, InvalidValue, ModelMismatch, NotFound
+from coder_ir.intake import check_document, check_text, digest
 from coder_ir.policies import policy_named
 from coder_ir.stores import open_store
 from coder_ir.types import (
@@ -34,6 +33,7 @@ from coder_ir.types import (
 DEFAULT_POLICY = "seq"
 _BATCH_DOCUMENTS = 128
 _BATCH_CHARACTERS = 1_000_000
+_ATTEMPTS = 5  # at a search that another process disturbs
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,8 @@ class SearchOptions:
             raise InvalidValue(f"k must be at least 1, got {self.k}")
         if self.n < 1:
             raise InvalidValue(f"the pool must hold at least 1 document, got {self.n}")
+        if isinstance(self.where, str):
+            raise InvalidValue(f"where takes a list of conditions, got the text {self.where!r}")
 
     @property
     def conditions(self) -> list[Condition]:
@@ -88,11 +90,16 @@ class Retriever:
         """Join parts that were opened elsewhere; a store built with another model is refused."""
         self.encoder = encoder
         self.store = store
-        stamp = store.stamp()
-        if stamp is not None and stamp.fingerprint != encoder.fingerprint:
+        self._fingerprint = encoder.fingerprint
+        self._check_model()
+
+    def _check_model(self) -> None:
+        """Refuse vectors of another model; an index gets its model at the first write."""
+        stamp = self.store.stamp()
+        if stamp is not None and stamp.fingerprint != self._fingerprint:
             raise ModelMismatch(
                 f"this index was built with model {stamp.spec!r} ({stamp.fingerprint[:12]}…), not "
-                f"{encoder.spec!r} ({encoder.fingerprint[:12]}…); open it with that model, or "
+                f"{self.encoder.spec!r} ({self._fingerprint[:12]}…); open it with that model, or "
                 "build a new index"
             )
 
@@ -148,16 +155,17 @@ class Retriever:
         return total
 
     def _add_batch(self, batch: Sequence[Document], *, split: bool) -> Added:
-        digests = [_digest(document, split=split) for document in batch]
+        digests = [digest(document, split=split) for document in batch]
         known = self.store.digests([document.doc_id for document in batch])
         changed = [
-            (document, digest)
-            for document, digest in zip(batch, digests, strict=True)
-            if known.get(document.doc_id) != digest
+            (document, fresh)
+            for document, fresh in zip(batch, digests, strict=True)
+            if known.get(document.doc_id) != fresh
         ]
         if changed:
             if self.store.stamp() is None:
-                self.store.set_stamp(ModelStamp(self.encoder.fingerprint, self.encoder.spec))
+                self.store.set_stamp(ModelStamp(self._fingerprint, self.encoder.spec))
+            self._check_model()
             self.store.write(self._records(changed, split=split))
         return Added(len(changed), len(batch) - len(changed))
 
@@ -173,10 +181,10 @@ class Retriever:
         ]
         vectors = self.encoder.encode(texts, kind="document")
         records, row = [], 0
-        for (document, digest), parts in zip(changed, spans, strict=True):
+        for (document, fresh), parts in zip(changed, spans, strict=True):
             rows = slice(row, row := row + len(parts))
             pair = VectorPair(vectors.topical[rows], vectors.compatibility[rows])
-            records.append(Record(document, digest, parts, pair))
+            records.append(Record(document, fresh, parts, pair))
         return records
 
     def search(
@@ -210,23 +218,40 @@ class Retriever:
         options = options or SearchOptions()
         policy, conditions = options.chosen_policy, options.conditions
         for number, query in enumerate(queries, 1):
+            place = f"query {number}" if len(queries) > 1 else "the query"
             if not query.strip():
-                place = f" (number {number})" if len(queries) > 1 else ""
-                raise InvalidValue(f"the query{place} is empty; say what to look for")
+                raise InvalidValue(f"{place} is empty; say what to look for")
+            check_text(query, place)
+        self._check_model()
         vectors = self.encoder.encode(queries, kind="query")
         rankings = []
         for row, query in enumerate(queries):
             one = slice(row, row + 1)
-            pool = self.store.candidates(
-                VectorPair(vectors.topical[one], vectors.compatibility[one]),
-                n=max(options.n, options.k),
-                spaces=policy.spaces,
-                where=conditions,
-            )
-            rankings.append(self._ranking(query, policy, pool, options.k))
+            pair = VectorPair(vectors.topical[one], vectors.compatibility[one])
+            rankings.append(self._rank(query, pair, options, policy, conditions))
             if progress:
                 progress(1)
         return rankings
+
+    def _rank(
+        self,
+        query: str,
+        vectors: VectorPair,
+        options: SearchOptions,
+        policy: Policy,
+        where: Sequence[Condition],
+    ) -> Ranking:
+        """One ranking; taken anew where another process deleted a hit in the middle of it."""
+        for left in reversed(range(_ATTEMPTS)):
+            pool = self.store.candidates(
+                vectors, n=max(options.n, options.k), spaces=policy.spaces, where=where
+            )
+            try:
+                return self._ranking(query, policy, pool, options.k)
+            except NotFound:
+                if not left:
+                    raise
+        raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _ranking(self, query: str, policy: Policy, pool: Candidates, k: int) -> Ranking:
         order = policy.order(pool)
@@ -301,10 +326,7 @@ def _distinct(documents: Iterable[Document]) -> Iterator[Document]:
     """Pass documents on; a bad or repeated id stops the call before it is stored."""
     seen: set[str] = set()
     for document in documents:
-        if not document.doc_id or "\0" in document.doc_id:
-            raise InvalidValue(
-                f"a document id must be text without null bytes, got {document.doc_id!r}"
-            )
+        check_document(document)
         if document.doc_id in seen:
             raise DuplicateId(
                 f"document id {document.doc_id!r} comes twice; ids must be distinct within one "
@@ -337,11 +359,6 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
     if failure:
         raise failure
-
-
-def _digest(document: Document, *, split: bool) -> str:
-    parts = [document.title, document.text, dict(document.metadata), split]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _by_document(order: Order, pool: Candidates) -> tuple[list[Verdict], list[Verdict]]:

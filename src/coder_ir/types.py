@@ -1,11 +1,11 @@
 """The values that cross files, all frozen, and the protocols at the seams."""
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import Literal, Protocol, Self, overload
+from typing import Literal, Protocol, Self, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,6 @@ Space = Literal["topical", "compatibility"]
 Progress = Callable[[int], None]  # called with the number of texts done since the last call
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
-_EMPTY: Mapping[str, Json] = MappingProxyType({})
-
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -29,7 +27,7 @@ class Document:
     doc_id: str
     text: str
     title: str = ""
-    metadata: Mapping[str, Json] = field(default_factory=lambda: _EMPTY)
+    metadata: Mapping[str, Json] = field(default_factory=dict)
 
     @property
     def content(self) -> str:
@@ -211,8 +209,9 @@ class Ranking(Sequence[Hit]):
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
 _CONDITION = re.compile(
-    r"\s*(?P<field>[^<>=!]+?)\s*(?P<op><=|>=|!=|=|<|>|\sin\s)\s*(?P<value>.*)", re.DOTALL
+    r"\s*(?P<field>[^<>=!]+?)\s*(?P<op><=|>=|!=|==?|<|>|\sin\s)\s*(?P<value>.*)", re.DOTALL
 )
+_LISTED = re.compile(r'(?:^|(?<=,))((?:\s*"(?:[^"\\]|\\.)*"\s*(?=,|$))|[^,]*)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +224,9 @@ class Condition:
 
     def __post_init__(self) -> None:
         """Refuse what no store could answer."""
+        if self.operator not in get_args(Operator):
+            known = ", ".join(get_args(Operator))
+            raise InvalidValue(f"a condition's operator is one of {known}, got {self.operator!r}")
         if not self.field or '"' in self.field or "\0" in self.field:
             raise InvalidValue(f"a metadata field needs a name without quotes, got {self.field!r}")
         if not self.values or (self.operator != "in" and len(self.values) != 1):
@@ -247,8 +249,8 @@ class Condition:
             raise InvalidValue(
                 f"a condition reads field=value, field<3, field>3 or field in a,b; got {text!r}"
             )
-        operator = match["op"].strip()
-        parts = match["value"].split(",") if operator == "in" else [match["value"]]
+        operator = "=" if match["op"] == "==" else match["op"].strip()
+        parts = _LISTED.findall(match["value"]) if operator == "in" else [match["value"]]
         return cls(match["field"], operator, tuple(parse_value(part) for part in parts))  # type: ignore[arg-type]
 
 
@@ -258,7 +260,9 @@ def parse_value(text: str) -> Json:
         value: Json = json.loads(text)
     except ValueError:
         return text.strip()
-    return text.strip() if isinstance(value, list | dict) else value
+    # JSON has no NaN or Infinity, though Python reads them; no store could keep them.
+    infinite = isinstance(value, float) and not math.isfinite(value)
+    return text.strip() if infinite or isinstance(value, list | dict) else value
 
 
 class Encoder(Protocol):

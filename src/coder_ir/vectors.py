@@ -9,6 +9,8 @@ from coder_ir.types import Floats, Scores
 
 SCORE_DECIMALS = 6
 """Scores are rounded to this, so that a pair scores the same in any batch, store or BLAS kernel."""
+FUSED_DECIMALS = 12
+"""Finer than any real difference of two weighted sums, coarser than float noise."""
 
 
 def unit_rows(rows: NDArray[np.floating]) -> Floats:
@@ -26,6 +28,11 @@ def cosine(rows: Floats, vector: Floats) -> Scores:
 def best_first(scores: Sequence[float] | Scores, ids: Sequence[str], k: int) -> list[int]:
     """Positions of the k highest scores; equal scores go by ascending id, then by position."""
     return sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))[:k]
+
+
+def fused(alpha: float, topical: Scores, compatibility: Scores) -> Scores:
+    """Weighted sum of two score vectors, rounded so that equal sums are ties to the last bit."""
+    return np.round(alpha * topical + (1 - alpha) * compatibility, FUSED_DECIMALS)
 
 
 def ranks(scores: Scores, ids: Sequence[str]) -> NDArray[np.int64]:

@@ -17,11 +17,15 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
 )
-model_app = typer.Typer(help="Look at models.", no_args_is_help=True, rich_markup_mode=None)
+model_app = typer.Typer(
+    help="Look at models.\n\nExample: coder-ir model info",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 model_app.command("info")(model_info)
 
 
-def _version(*, asked: bool) -> None:
+def _version(asked: bool) -> None:
     if asked:
         from coder_ir import __version__
 
@@ -32,9 +36,12 @@ def _version(*, asked: bool) -> None:
 @app.callback()
 def _root(
     *,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", callback=_version, is_eager=True),
+    ] = False,
 ) -> None:
-    _version(asked=version)
+    pass
 
 
 for command in (demo, index, search, run, bench):

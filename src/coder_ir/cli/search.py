@@ -143,10 +143,13 @@ def run(
     from coder_ir.datasets.beir import load_queries
     from coder_ir.datasets.trec import write_run
     from coder_ir.encoders.onnx import Runtime
+    from coder_ir.errors import NotFound
     from coder_ir.retriever import Retriever
 
     options = _options(k, _policy(policy, alpha, tau, quantile), pool, where)
     asked = load_queries(queries)
+    if not output.parent.is_dir():
+        raise NotFound(f"no folder {output.parent} to write {output.name} into")
     runtime = Runtime(threads=threads)
     with (
         Retriever.open(index, model=model, read_only=True, runtime=runtime) as retriever,

@@ -26,7 +26,11 @@ train_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-data_app = typer.Typer(help="Build training triplets.", no_args_is_help=True, rich_markup_mode=None)
+data_app = typer.Typer(
+    help="Build training triplets.\n\nExample: coder-ir data wordnet -o wordnet.jsonl",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 
 @data_app.command("wordnet")

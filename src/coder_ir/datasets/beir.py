@@ -1,11 +1,12 @@
 """BEIR folders: corpus.jsonl, queries.jsonl and qrels/*.tsv."""
 
-import csv
 from pathlib import Path
 
 from coder_ir.datasets.documents import json_lines, read_documents
 from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.types import Document, Qrels, Query
+
+_HEADER = ["query-id", "corpus-id", "score"]
 
 
 def load_corpus(folder: Path) -> list[Document]:
@@ -38,15 +39,17 @@ def load_qrels(path: Path) -> Qrels:
     if not path.is_file():
         raise NotFound(f"no judgement file {path}")
     grades: dict[str, dict[str, int]] = {}
-    with path.open(encoding="utf-8", newline="") as lines:
-        for number, row in enumerate(csv.reader(lines, delimiter="\t"), 1):
-            if number == 1 and row and not row[-1].lstrip("-").isdigit():
-                continue
-            try:
-                query_id, doc_id, grade = row[0], row[1], int(row[2])
-            except (ValueError, IndexError) as error:
-                raise InvalidFile(
-                    f"{path}:{number} is not query, document, grade: {row}"
-                ) from error
-            grades.setdefault(query_id, {})[doc_id] = grade
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise InvalidFile(f"{path} is not UTF-8 ({error}); save it as UTF-8") from error
+    for number, line in enumerate(lines, 1):
+        cells = line.rstrip("\r").split("\t")
+        if not line.strip() or (number == 1 and cells == _HEADER):
+            continue
+        try:
+            query_id, doc_id, grade = cells
+            grades.setdefault(query_id, {})[doc_id] = int(grade)
+        except ValueError as error:
+            raise InvalidFile(f"{path}:{number} is not query, document, grade: {cells}") from error
     return Qrels(grades)

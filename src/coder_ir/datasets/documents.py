@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -65,19 +66,31 @@ def json_lines(lines: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any
     for number, raw in enumerate(lines, 1):
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
-            row = json.loads(line) if line.strip() else None
+            if not line.strip():
+                continue
+            row = json.loads(line, parse_constant=_refused, parse_float=_finite)
+            if "\\u" in line:  # an escape may hold half a surrogate pair, which no store can keep
+                json.dumps(row, ensure_ascii=False).encode()
         except UnicodeDecodeError as error:
             raise InvalidFile(
                 f"{name}:{number} is not UTF-8 (byte {error.object[error.start]:#04x} at column "
                 f"{error.start + 1}); save the file as UTF-8"
             ) from error
+        except UnicodeEncodeError as error:
+            raise InvalidFile(f"{name}:{number} holds half a surrogate pair: {error}") from error
         except ValueError as error:
             raise InvalidFile(f"{name}:{number} is not JSON: {error}") from error
-        if row is None:
-            continue
         if not isinstance(row, dict):
             raise InvalidFile(f"{name}:{number} should hold a JSON object, got {line.strip()[:40]}")
         yield number, row
+
+
+def _refused(word: str) -> float:
+    raise ValueError(f"{word} is not a JSON number")
+
+
+def _finite(text: str) -> float:
+    return float(text) if math.isfinite(float(text)) else _refused(text)
 
 
 def _from_jsonl(lines: IO[bytes], name: str, columns: Columns) -> Iterator[Document]:
@@ -98,6 +111,9 @@ def _from_table(path: Path, columns: Columns) -> Iterator[Document]:
     with path.open(encoding="utf-8-sig", newline="") as lines:
         reader = csv.DictReader(lines, delimiter=_TABLES[path.suffix.lower()])
         try:
+            names = list(reader.fieldnames or ())
+            if len(set(names)) != len(names):
+                raise InvalidFile(f"{path}:1 names a column twice: {', '.join(names)}")
             for row in reader:
                 place = f"{path}:{reader.line_num}"
                 if None in row or None in row.values():
@@ -161,7 +177,7 @@ def _text(path: Path) -> str:
 
 def _lines(path: Path) -> int:
     with path.open("rb") as file:
-        return sum(chunk.count(b"\n") for chunk in iter(lambda: file.read(1 << 20), b""))
+        return sum(1 for _ in file)
 
 
 def check_sources(sources: Iterable[str]) -> None:

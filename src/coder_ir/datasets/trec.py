@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from coder_ir.errors import InvalidValue
 from coder_ir.types import Ranking
 
 _STEP = 1e-6
@@ -18,6 +19,13 @@ def write_run(path: Path, rankings: Iterable[tuple[str, Ranking]], *, tag: str) 
         for query_id, ranking in rankings:
             last = float("inf")
             for hit in ranking:
+                _check(query_id, hit.doc_id)
                 last = min(round(hit.score, 6), last - _STEP)
                 file.write(f"{query_id} Q0 {hit.doc_id} {hit.rank} {last:.6f} {tag}\n")
     partial.replace(path)
+
+
+def _check(*ids: str) -> None:
+    for name in ids:
+        if len(name.split()) != 1:
+            raise InvalidValue(f"a run file cannot hold an id with white space in it, got {name!r}")

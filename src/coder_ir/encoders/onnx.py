@@ -55,9 +55,11 @@ class OnnxEncoder:
 
     @property
     def fingerprint(self) -> str:
-        """The manifest's, and the token limit where it was lowered."""
-        lowered = self.runtime.max_length
-        return self.manifest.fingerprint + (f":{lowered}" if lowered else "")
+        """The manifest's, and the token limits where they were lowered."""
+        roles = (self.manifest.topical, self.manifest.compatibility)
+        limits = [self._max_length(role) for role in roles]
+        lowered = limits != [role.max_length for role in roles]
+        return self.manifest.fingerprint + (f":{limits}" if lowered else "")
 
     def max_length(self, space: Space) -> int:
         """Tokens read of a text, special ones included."""
@@ -109,7 +111,10 @@ class OnnxEncoder:
         rows = [np.zeros((len(texts), role.dimensions), dtype=np.float32) for role in roles]
         session = self._sessions[roles[0].graph]
         options = _only_what_is_asked()
-        for batch in self._batches(tokens):
+        # int8 scales follow the batch, so a query goes alone: its vector, and with it a ranking,
+        # is the same whether it is asked by itself or among others.
+        alone = [[i] for i in range(len(tokens))]
+        for batch in alone if kind == "query" else self._batches(tokens):
             ids, mask = _padded([tokens[i] for i in batch])
             feed = {"input_ids": ids, "attention_mask": mask}
             outputs = session.run([role.output for role in roles], feed, options)

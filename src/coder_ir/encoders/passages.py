@@ -7,7 +7,9 @@ from itertools import pairwise
 
 from coder_ir.types import Span
 
-_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’)\]]*\s+|\n\s*\n|\n(?=\s*[-*•#\d])")
+_SENTENCE_END = re.compile(
+    r"[.!?…][\"'”’)\]]*\s+|[。！？][\"'”’」』）)\]]*\s*|\n\s*\n|\n(?=\s*[-*•#\d])"
+)
 _OVERLAP = 0.1  # of the limit, at most, in whole sentences
 
 
@@ -58,7 +60,7 @@ def _cut_long(
         start = begin
         while end - start > limit:
             cut = start + limit
-            while cut > start + limit // 2 and not text[tokens[cut][0] - 1].isspace():
+            while cut > start + max(1, limit // 2) and not text[tokens[cut][0] - 1].isspace():
                 cut -= 1
             pieces.append((start, cut))
             start = cut

@@ -1,5 +1,6 @@
 """From what a user passes as `model=` to an encoder."""
 
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -19,15 +20,17 @@ def built_in_folder() -> Path:
 
 
 def load_encoder(model: str, *, runtime: Runtime | None = None) -> Encoder:
-    """`built-in`, a model folder, or `TOPICAL+COMPATIBILITY`.
+    """`built-in`, a model folder, or `TOPICAL+COMPATIBILITY`, each with `@TOKENS` for a limit.
 
     Each side of the plus is `built-in`, a model folder (whose role it takes), or a
     sentence-transformers or Hugging Face name or folder (extra `train`).
     """
     runtime = runtime or Runtime()
+    model, runtime = _with_limit(model, runtime)
+    limit = f"@{runtime.max_length}" if runtime.max_length else ""
     if (folder := _model_folder(model)) is not None:
         spec = BUILT_IN if model == BUILT_IN else str(folder.resolve())
-        return OnnxEncoder(folder, runtime=runtime, spec=spec)
+        return OnnxEncoder(folder, runtime=runtime, spec=spec + limit)
     topical, plus, compatibility = model.partition("+")
     if not plus or not topical.strip() or not compatibility.strip():
         raise InvalidValue(
@@ -38,8 +41,18 @@ def load_encoder(model: str, *, runtime: Runtime | None = None) -> Encoder:
     return CombinedEncoder(
         _side(sides[0], "topical", runtime),
         _side(sides[1], "compatibility", runtime),
-        spec="+".join(_absolute(side) for side in sides),
+        spec="+".join(_absolute(side) for side in sides) + limit,
     )
+
+
+def _with_limit(model: str, runtime: Runtime) -> tuple[str, Runtime]:
+    """Model and runtime with `@TOKENS` moved from the one to the other."""
+    name, at, tokens = model.rpartition("@")
+    if not at or not tokens.isdigit():
+        return model, runtime
+    if runtime.max_length not in (None, int(tokens)):
+        raise InvalidValue(f"{model!r} and max_length={runtime.max_length} name two token limits")
+    return name, replace(runtime, max_length=int(tokens))
 
 
 def _side(name: str, space: Space, runtime: Runtime) -> SpaceEncoder:

@@ -31,7 +31,7 @@ class SentenceTransformerEncoder:
         folders do not always carry theirs, get BGE's.
         """
         self.name = name
-        self.model = _load(name)
+        self.model = load_sentence_transformer(name)
         if runtime.threads:
             import torch
 
@@ -100,7 +100,8 @@ class SentenceTransformerEncoder:
         return prompt
 
 
-def _load(name: str) -> SentenceTransformer:
+def load_sentence_transformer(name: str) -> SentenceTransformer:
+    """The model in float32 on the CPU; never runs code that comes with a model."""
     try:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:

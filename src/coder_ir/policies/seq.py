@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Candidates, Order, Space, Verdict
-from coder_ir.vectors import best_first
+from coder_ir.vectors import best_first, fused
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class Sequential:
         passes = pool.compatibility >= self.tau
         if not passes.any():
             return self._topical(pool)
-        fused = self.alpha * pool.topical + (1 - self.alpha) * pool.compatibility
+        scores = fused(self.alpha, pool.topical, pool.compatibility)
         kept, dropped = [], []
-        for i in best_first(fused, pool.doc_ids, len(pool)):
+        for i in best_first(scores, pool.doc_ids, len(pool)):
             if passes[i]:
-                kept.append(Verdict(i, float(fused[i]), self._kept(pool, i)))
+                kept.append(Verdict(i, float(scores[i]), self._kept(pool, i)))
             else:
-                dropped.append(Verdict(i, float(fused[i]), self._dropped(pool, i)))
+                dropped.append(Verdict(i, float(scores[i]), self._dropped(pool, i)))
         return Order(kept, dropped)
 
     def _topical(self, pool: Candidates) -> Order:
@@ -54,6 +54,6 @@ class Sequential:
 
     def _dropped(self, pool: Candidates, i: int) -> str:
         return (
-            f"Filtered, since compatibility {pool.compatibility[i]:.3f} is below the threshold "
+            f"Filtered, since compatibility {pool.compatibility[i]:.6g} is below the threshold "
             f"{self.tau:g} (topical {pool.topical[i]:.3f})."
         )

@@ -6,7 +6,7 @@ import numpy as np
 
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Candidates, Order, Space, Verdict
-from coder_ir.vectors import best_first, ranks
+from coder_ir.vectors import best_first, fused, ranks
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,20 +40,20 @@ class Union:
         if not passes.any():
             passes[:] = True
         last = int(compatibility[passes].max())
-        fused = self.alpha / topical + (1 - self.alpha) * closeness
+        scores = fused(self.alpha, 1.0 / topical, closeness)
         kept, dropped = [], []
-        for i in best_first(fused, pool.doc_ids, len(pool)):
+        for i in best_first(scores, pool.doc_ids, len(pool)):
             if passes[i]:
                 reason = (
                     f"Kept as number {topical[i]} of {len(pool)} by topic and "
                     f"{compatibility[i]} by compatibility; scored {self.alpha:g} / {topical[i]} + "
                     f"{1 - self.alpha:g} / {compatibility[i]}."
                 )
-                kept.append(Verdict(i, float(fused[i]), reason))
+                kept.append(Verdict(i, float(scores[i]), reason))
             else:
                 reason = (
                     f"Filtered as number {compatibility[i]} of {len(pool)} by compatibility, past "
                     f"the cut at {last} (number {topical[i]} by topic)."
                 )
-                dropped.append(Verdict(i, float(fused[i]), reason))
+                dropped.append(Verdict(i, float(scores[i]), reason))
         return Order(kept, dropped)

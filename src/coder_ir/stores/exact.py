@@ -38,6 +38,8 @@ class ExactIndex:
 
     def top(self, query: Floats, n: int, allowed: Mask | None) -> tuple[Positions, Floats]:
         """Positions and scores of the n best rows, best first, only among those allowed."""
+        if not len(self):
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
         parameters = None if allowed is None else _faiss().SearchParameters(sel=_selector(allowed))
         scores, found = self._flat.search(query[None, :], min(n, len(self)), params=parameters)
         real = found[0] >= 0

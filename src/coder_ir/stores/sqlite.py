@@ -4,6 +4,7 @@ import json
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +49,7 @@ CREATE INDEX passages_by_document ON passages (document);
 """
 _CHUNK = 500  # ids a statement
 _LOAD = 4096  # passages a read
+_PATIENCE = 10  # seconds to wait for another writer
 
 
 class SqliteStore:
@@ -64,30 +66,53 @@ class SqliteStore:
         self._table: PassageTable | None = None
         self._version = (-1, -1)  # data_version of other connections, own writes
         self._writes = 0
+        self._snapshot: tuple[int, int, bool] | None = None  # of a file SQLite cannot watch
         with self._refusals():
-            self._connection = self._connect(folder)
-            self._check_schema()
+            self._connection = self._open_to_read() if read_only else self._open_to_write()
+            try:
+                self._check_schema()
+            except BaseException:
+                self._connection.close()
+                raise
 
-    def _connect(self, folder: Path) -> sqlite3.Connection:
-        if self.read_only:
-            if not self.path.is_file():
-                raise NotFound(
-                    f"no index in {folder}; build one with: coder-ir index {folder} DOCS"
-                )
-            # SQLite cannot make its side files in a folder that may not be written to.
-            plain = os.access(folder, os.W_OK) or self.path.with_name(FILE + "-wal").exists()
-            uri = f"{self.path.resolve().as_uri()}?{'mode=ro' if plain else 'immutable=1'}"
-            connection = sqlite3.connect(
-                uri, uri=True, check_same_thread=False, isolation_level=None
-            )
-        else:
-            self._make_folder(folder)
-            connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
-            connection.execute("PRAGMA journal_mode = WAL")
+    def _open_to_read(self) -> sqlite3.Connection:
+        folder = self.path.parent
+        if not self.path.is_file():
+            raise NotFound(f"no index in {folder}; build one with: coder-ir index {folder} DOCS")
+        # SQLite cannot make its side files in a folder that may not be written to, and then
+        # reads the file as one that never changes; `_reopen_if_changed` looks after it.
+        effective = os.access in os.supports_effective_ids
+        state = self._file_state()
+        plain = os.access(folder, os.W_OK, effective_ids=effective) or state[2]
+        self._snapshot = None if plain else state
+        uri = f"{self.path.resolve().as_uri()}?{'mode=ro' if plain else 'immutable=1'}"
+        connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
+        connection.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE}")
+        return connection
+
+    def _open_to_write(self) -> sqlite3.Connection:
+        self._make_folder(self.path.parent)
+        connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
+        try:
+            connection.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE}")
+            _set_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA busy_timeout = 10000")
+        except BaseException:
+            connection.close()
+            raise
         return connection
+
+    def _file_state(self) -> tuple[int, int, bool]:
+        stat = self.path.stat()
+        return stat.st_mtime_ns, stat.st_size, self.path.with_name(FILE + "-wal").exists()
+
+    def _reopen_if_changed(self) -> None:
+        """Take in what was committed to a file that SQLite was told never changes."""
+        if self._snapshot is not None and self._file_state() != self._snapshot:
+            self._connection.close()
+            self._connection = self._open_to_read()
+            self._version = (-1, -1)
 
     def _make_folder(self, folder: Path) -> None:
         try:
@@ -107,6 +132,11 @@ class SqliteStore:
             with self._transaction():
                 # Another process may have created it while this one waited for the lock.
                 version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+                foreign = self._connection.execute("SELECT name FROM sqlite_master").fetchone()
+                if version == 0 and foreign:
+                    raise StoreError(
+                        f"{self.path} is not an index but another program's; name a new folder"
+                    )
                 if version == 0:
                     for statement in _SCHEMA.split(";"):
                         self._connection.execute(statement)
@@ -142,9 +172,10 @@ class SqliteStore:
             raise StoreError(
                 f"{self.path} was opened read-only; open it without read_only to write"
             )
-        with self._lock, self._refusals(), self._transaction():
-            yield
-        self._writes += 1
+        with self._lock, self._refusals():
+            with self._transaction():
+                yield
+            self._writes += 1
 
     def write(self, records: Sequence[Record]) -> None:
         """Insert or replace, in one transaction."""
@@ -257,6 +288,7 @@ class SqliteStore:
 
     def _current_table(self, query: VectorPair) -> PassageTable:
         """The passages in memory, brought up to the last commit of any process."""
+        self._reopen_if_changed()
         foreign = self._connection.execute("PRAGMA data_version").fetchone()[0]
         if self._table is None:
             self._table = PassageTable(query.topical.shape[1], query.compatibility.shape[1])
@@ -298,6 +330,20 @@ class SqliteStore:
         """Release the file; what was committed stays."""
         with self._lock:
             self._connection.close()
+
+
+def _set_wal(connection: sqlite3.Connection) -> None:
+    """Switch to WAL; SQLite itself does not wait here for another process that does the same."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
 
 
 def _matrix(blobs: Sequence[bytes]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

@@ -34,10 +34,11 @@ class Shape:
     def from_config(cls, config: Any) -> Shape:
         """Refuse architectures this graph does not describe."""
         plain = getattr(config, "position_embedding_type", "absolute") == "absolute"
-        if config.model_type != "bert" or config.hidden_act != "gelu" or not plain:
+        activation = getattr(config, "hidden_act", None)
+        if config.model_type != "bert" or activation != "gelu" or not plain:
             raise InvalidValue(
                 f"export writes BERT encoders with gelu, got {config.model_type!r} with "
-                f"{config.hidden_act!r}; use the trained folder directly through model="
+                f"{activation!r}; use the trained folder directly through model="
             )
         return cls(config.num_hidden_layers, config.num_attention_heads, config.layer_norm_eps)
 

@@ -22,6 +22,14 @@ class Stage:
     learning_rate: float = 2e-5
     warmup: float = 0.1  # share of the stage's steps
 
+    def __post_init__(self) -> None:
+        """Refuse what would train nothing."""
+        # A batch of one has no negatives but its own.
+        for name, least in (("epochs", 1), ("batch_size", 2)):
+            value = getattr(self, name)
+            if not isinstance(value, int) or value < least:
+                raise InvalidValue(f"{name} must be a whole number from {least} up, got {value!r}")
+
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -50,10 +58,15 @@ def load_config(path: Path) -> Config:
         raise NotFound(f"no training config {path}")
     try:
         raw = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidFile(f"{path} is not TOML: {error}") from error
     folder = path.parent
-    stages = tuple(_build(Stage, stage, folder, path) for stage in raw.pop("stage", []))
+    tables = raw.pop("stage", [])
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise InvalidValue(f"{path} should write each stage as a table under [[stage]]")
+    if "stages" in raw:
+        raise InvalidValue(f"{path} sets 'stages', which is none of the settings; use [[stage]]")
+    stages = tuple(_build(Stage, table, folder, path) for table in tables)
     if not stages:
         raise InvalidValue(f"{path} has no [[stage]]; a run needs at least one")
     base = str(raw.get("base", ""))
@@ -72,6 +85,8 @@ def _build(cls: Any, raw: dict[str, Any], folder: Path, path: Path) -> Any:
             raise InvalidValue(f"{path} sets {name!r}, which is none of {', '.join(known)}")
     for name in ("triplets", "development", "output"):
         if name in raw and name in known:
+            if not isinstance(raw[name], str):
+                raise InvalidValue(f"{path} sets {name} to {raw[name]!r}, which is no path")
             raw[name] = (folder / raw[name]).resolve()
     try:
         return cls(**raw)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +89,12 @@ def export_model(plan: ExportPlan) -> ExportReport:
     topical = SentenceTransformerEncoder(plan.topical, runtime=runtime)
     compatibility = SentenceTransformerEncoder(plan.compatibility, runtime=runtime)
     # The pair reads the same tokens, so one pass serves both; learned positions allow it.
-    limit = topical.max_length
-    compatibility.model.max_seq_length = limit
+    limit = min(topical.max_length, _network(compatibility).config.max_position_embeddings)
+    topical.model.max_seq_length = compatibility.model.max_seq_length = limit
+    shared, graphs = _graphs(topical, compatibility)
+    roles = [_role(e, s) for e, s in zip((topical, compatibility), _SPACES, strict=True)]
     plan.output.mkdir(parents=True, exist_ok=True)
     _save_tokenizer(topical, compatibility, plan.output)
-    shared, graphs = _graphs(topical, compatibility)
     for file, graph in graphs.items():
         quantise(graph, plan.output / file)
     files = [*graphs, "tokenizer.json"]
@@ -102,8 +103,8 @@ def export_model(plan: ExportPlan) -> ExportReport:
         name=plan.name,
         licence=plan.licence,
         tokenizer="tokenizer.json",
-        topical=_role(topical, "topical", files[0]),
-        compatibility=_role(compatibility, "compatibility", files[0] if one else files[1]),
+        topical=replace(roles[0], graph=files[0]),
+        compatibility=replace(roles[1], graph=files[0] if one else files[1]),
         sha256={file: file_sha256(plan.output / file) for file in sorted(files)},
     ).save(plan.output)
     card = Path(plan.compatibility) / "README.md"
@@ -227,9 +228,9 @@ def _save_tokenizer(
     backend.save(str(folder / "tokenizer.json"))
 
 
-def _role(encoder: SentenceTransformerEncoder, space: Space, graph: str) -> Role:
+def _role(encoder: SentenceTransformerEncoder, space: Space) -> Role:
     return Role(
-        graph=graph,
+        graph="",  # named once it is known whether the two share one
         output=space,
         pooling=_pooling(encoder),
         query_prefix=encoder.query_prefix,
@@ -240,6 +241,12 @@ def _role(encoder: SentenceTransformerEncoder, space: Space, graph: str) -> Role
 
 
 def _pooling(encoder: SentenceTransformerEncoder) -> Pooling:
+    kinds = [type(module).__name__ for module in encoder.model]
+    if kinds[1:] not in (["Pooling"], ["Pooling", "Normalize"]):
+        raise InvalidValue(
+            f"{encoder.name} has the modules {', '.join(kinds)}; a model folder describes a "
+            "transformer with pooling, so use it directly through model="
+        )
     module: Any = encoder.model[1]
     mode = module.pooling_mode
     if mode == "cls":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import subprocess
@@ -12,9 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from coder_ir.errors import InvalidValue, MissingExtra
+from coder_ir.encoders.folder import file_sha256
+from coder_ir.errors import InvalidValue, MissingExtra, NotFound
 from coder_ir.training.config import Config, Stage
 from coder_ir.training.model_card import write_model_card
 from coder_ir.training.sentences import load_triplets
@@ -71,9 +72,17 @@ def train(config: Config, *, report: Report) -> Path:
 
 
 def data_hashes(config: Config) -> dict[str, str]:
-    """sha256 of every triplet file of the run."""
-    files = [f for stage in config.stages for f in (stage.triplets, stage.development) if f]
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+    """sha256 of every triplet file of the run, by stage and use."""
+    files = {
+        f"{stage.name} {use}": file
+        for stage in config.stages
+        for use, file in (("triplets", stage.triplets), ("development", stage.development))
+        if file
+    }
+    for file in files.values():
+        if not file.is_file():
+            raise NotFound(f"no triplet file {file}; build it with: coder-ir data")
+    return {name: file_sha256(file) for name, file in files.items()}
 
 
 def software() -> str:
@@ -108,6 +117,8 @@ def _run_stage(config: Config, stage: Stage, tower: Tower, report: Report) -> di
     import torch
 
     triplets = load_triplets(stage.triplets)
+    if len(triplets) < 2:
+        raise InvalidValue(f"{stage.triplets} holds {len(triplets)} triplets; a stage needs two")
     held_out = load_triplets(stage.development) if stage.development else []
     batches = [
         b for e in range(stage.epochs) for b in plan(triplets, stage.batch_size, config.seed + e)
@@ -132,9 +143,7 @@ def _run_stage(config: Config, stage: Stage, tower: Tower, report: Report) -> di
         step += 1
         if step % 20 == 0:
             rate = (time.monotonic() - started) / len(losses)
-            _log(
-                config, stage, step, len(batches), report, loss=sum(losses[-20:]) / 20, seconds=rate
-            )
+            _log(config, stage, step, len(batches), report, loss=mean(losses[-20:]), seconds=rate)
         if step % per_epoch == 0 and held_out:
             _log(
                 config,
@@ -177,8 +186,11 @@ def plan(triplets: Sequence[Triplet], batch_size: int, seed: int) -> list[list[T
     # A large group is dealt out in pairs: a batch of near-copies has no easy negatives left.
     bundles = [g[i : i + 2] for g in groups.values() for i in range(0, len(g), 2)]
     draw.shuffle(bundles)
-    order = [triplet for bundle in bundles for triplet in bundle]
-    batches = [order[i : i + batch_size] for i in range(0, len(order), batch_size)]
+    batches: list[list[Triplet]] = [[]]
+    for bundle in bundles:
+        if len(batches[-1]) + len(bundle) > batch_size:
+            batches.append([])
+        batches[-1] += bundle
     return [batch for batch in batches if len(batch) > 1]
 
 

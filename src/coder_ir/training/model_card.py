@@ -28,7 +28,7 @@ def model_card(record: dict[str, Any]) -> str:
     ]
     for stage in config["stages"]:
         name = Path(stage["triplets"]).name
-        digest = record["data"][name][:16]
+        digest = record["data"][f"{stage['name']} triplets"][:16]
         lines.append(
             f"| {stage['name']} | {stage['epochs']} | {stage['batch_size']} "
             f"| {stage['learning_rate']} | {name} | {digest} |"

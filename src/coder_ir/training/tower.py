@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from coder_ir.encoders.sentence_transformer import load_sentence_transformer
 from coder_ir.errors import InvalidValue, MissingExtra
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ def load_base(base: str, *, max_length: int, query_prefix: str) -> SentenceTrans
     """The base encoder in float32 with mean pooling and the prefix in place of its own."""
     try:
         from sentence_transformers import SentenceTransformer
-        from sentence_transformers.models import Normalize, Pooling
+        from sentence_transformers.sentence_transformer.modules import Normalize, Pooling
     except ImportError as error:
         raise MissingExtra("Training", extra="train") from error
-    loaded = SentenceTransformer(base, device="cpu", model_kwargs={"dtype": "float32"})
+    loaded = load_sentence_transformer(base)
     transformer: Any = loaded[0]
-    transformer.max_seq_length = max_length
+    transformer.max_seq_length = min(max_length, loaded.max_seq_length or max_length)
     pooling = Pooling(loaded.get_embedding_dimension(), pooling_mode="mean")
     return SentenceTransformer(
         modules=[transformer, pooling, Normalize()],
@@ -39,8 +40,10 @@ class Tower:
         self.network: Any = model[0].auto_model
         self.tokenizer: Any = model.tokenizer
         self.frozen_layers = frozen_layers
-        self.max_length = max_length
+        self.max_length = min(max_length, int(model.max_seq_length or max_length))
         self._cache: dict[str, torch.Tensor] = {}
+        if frozen_layers < 0:
+            raise InvalidValue(f"frozen_layers must be 0 or more, got {frozen_layers}")
         if frozen_layers:
             self._freeze(frozen_layers)
 

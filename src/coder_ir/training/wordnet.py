@@ -43,7 +43,9 @@ def extract_antonyms(folder: Path) -> list[AntonymPair]:
     for part, table in synsets.items():
         for synset in table.values():
             for own, letter, offset, other in synset.antonyms:
-                target = synsets[letters[letter]][offset]
+                target = synsets[letters[letter]].get(offset)
+                if target is None:
+                    raise InvalidFile(f"data.{part} points to {offset:08d}, which is not there")
                 ends = ((synset, own), (target, other))
                 pair = _pair(*sorted(ends, key=lambda end: end[0].words[end[1]]))
                 pairs[(pair.word, pair.antonym, f"{part} {pair.gloss}")] = pair
@@ -107,6 +109,8 @@ def load_antonyms(path: Path | None = None) -> list[AntonymPair]:
     if path is None:
         data = (resources.files("coder_ir") / "training" / "antonyms.tsv.gz").read_bytes()
     else:
+        if not path.is_file():
+            raise NotFound(f"no antonym list {path}")
         data = path.read_bytes()
     rows = csv.DictReader(io.StringIO(gzip.decompress(data).decode()), delimiter="\t")
     return [AntonymPair(**{column: row[column] for column in _COLUMNS}) for row in rows]
@@ -130,4 +134,5 @@ def _triplets(pair: AntonymPair) -> Iterator[Triplet]:
             yield Triplet(word, gloss, antonym_gloss, group, "WordNet", LICENCE)
         if synonym and synonym != antonym:
             yield Triplet(word, synonym, antonym, group, "WordNet", LICENCE)
-        yield Triplet(f"not {antonym}", word, antonym, group, "WordNet", LICENCE)
+        if word != antonym:
+            yield Triplet(f"not {antonym}", word, antonym, group, "WordNet", LICENCE)

@@ -1,0 +1,61 @@
+"""A random BERT of a few kilobytes, saved as a sentence-transformers folder; needs torch."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+WORDS = (
+    "quiet loud dark bright warm cold cheap dear old new clean dirty fast slow soft hard "
+    "room house street table garden river night day a the is not without no with very "
+    "represent this sentence for searching relevant passages"
+).split()
+
+
+def vocabulary() -> list[str]:
+    """Special tokens, whole words, and letters for all else."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    alone = [*LETTERS, *"0123456789.,:!?-"]
+    return [*special, *alone, *(f"##{letter}" for letter in LETTERS), *WORDS[3:], *WORDS[:3]]
+
+
+def save_tiny_bert(
+    folder: Path,
+    *,
+    seed: int = 1,
+    pooling: str = "mean",
+    layers: int = 3,
+    positions: int = 64,
+    prompts: Mapping[str, str] | None = None,
+    extra_words: tuple[str, ...] = (),
+) -> Path:
+    """Write the folder and return it; the same arguments give the same weights."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    words = [*vocabulary(), *extra_words]
+    plain = folder / "transformers"
+    tokenizer = BertTokenizerFast(vocab={word: i for i, word in enumerate(words)})
+    tokenizer.save_pretrained(plain)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=positions,
+        initializer_range=0.2,  # the usual 0.02 makes a network this small ignore its input
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        BertModel(config).save_pretrained(plain)
+    modules = [
+        Transformer(str(plain), max_seq_length=positions),
+        Pooling(32, pooling_mode=pooling),
+        Normalize(),
+    ]
+    SentenceTransformer(modules=modules, prompts=dict(prompts or {}), device="cpu").save(
+        str(folder)
+    )
+    return folder

@@ -1,0 +1,194 @@
+"""The fused ONNX graph against torch's own hidden states."""
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs torch: the extra train")
+pytest.importorskip("onnx", reason="needs onnx: the extra train")
+pytest.importorskip("transformers", reason="needs torch: the extra train")
+
+import torch
+import transformers
+
+from coder_ir.errors import InvalidValue
+from coder_ir.training.bert_graph import Shape, Weights, build, shared_layers
+
+LENGTHS = (12, 5, 1, 9)  # tokens of each text, the rest of its row is padding
+
+
+def random_bert(seed: int) -> Any:
+    """Four layers; word rows lie on the int8 grid the graph stores them on."""
+    config = transformers.BertConfig(
+        vocab_size=50,
+        hidden_size=32,
+        num_hidden_layers=4,
+        num_attention_heads=4,
+        intermediate_size=48,
+        max_position_embeddings=16,
+        initializer_range=0.3,
+        layer_norm_eps=1e-6,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = transformers.BertModel(config, add_pooling_layer=False).eval()
+        # Layer norms and biases start as ones and zeros, which would hide a swap of the two.
+        for name, parameter in model.named_parameters():
+            if name.endswith("bias") or "LayerNorm" in name:
+                parameter.data += 0.3 * torch.randn_like(parameter)
+    words = model.embeddings.word_embeddings.weight.data
+    scales = words.abs().amax(dim=1, keepdim=True).clamp_min(1e-8) / 127
+    words.copy_(torch.round(words / scales) * scales)
+    return model
+
+
+def weights_of(model: Any) -> Weights:
+    return {n: t.float().numpy() for n, t in model.state_dict().items() if t.is_floating_point()}
+
+
+def shape_of(model: Any) -> Shape:
+    return Shape.from_config(model.config)
+
+
+@pytest.fixture(scope="module")
+def one() -> Any:
+    return random_bert(1)
+
+
+@pytest.fixture(scope="module")
+def feed() -> dict[str, np.ndarray]:
+    ids = np.random.default_rng(3).integers(1, 50, (len(LENGTHS), max(LENGTHS)))
+    mask = np.zeros_like(ids)
+    for row, length in enumerate(LENGTHS):
+        ids[row, length:] = 0
+        mask[row, :length] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def run(graph: Any, feed: Mapping[str, np.ndarray], outputs: list[str]) -> list[np.ndarray]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(
+        graph.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(outputs, dict(feed))
+
+
+def hidden_states(model: Any, feed: Mapping[str, np.ndarray]) -> np.ndarray:
+    with torch.inference_mode():
+        tensors = {name: torch.from_numpy(value) for name, value in feed.items()}
+        return model(**tensors).last_hidden_state.numpy()
+
+
+def assert_equal_where_read(graph: np.ndarray, torch_: np.ndarray) -> None:
+    """Padding positions are never read by a pooling, so they may hold anything."""
+    for row, length in enumerate(LENGTHS):
+        np.testing.assert_allclose(graph[row, :length], torch_[row, :length], atol=1e-4, rtol=0)
+
+
+def upper_changed(model: Any, first: int) -> Any:
+    """A copy whose layers from `first` on are other ones."""
+    copy = random_bert(1)
+    other = random_bert(2)
+    for number in range(first, 4):
+        state = other.encoder.layer[number].state_dict()
+        copy.encoder.layer[number].load_state_dict(state)
+    return copy
+
+
+def test_the_graph_equals_torchs_hidden_states(one: Any, feed: dict[str, np.ndarray]):
+    graph = build({"topical": weights_of(one)}, shape_of(one), shared=0)
+    [hidden] = run(graph, feed, ["topical"])
+    assert hidden.dtype == np.float32
+    assert_equal_where_read(hidden, hidden_states(one, feed))
+
+
+def test_padding_does_not_change_what_is_read(one: Any, feed: dict[str, np.ndarray]):
+    graph = build({"topical": weights_of(one)}, shape_of(one), shared=0)
+    [padded] = run(graph, feed, ["topical"])
+    row, length = 1, LENGTHS[1]
+    short = {name: value[row : row + 1, :length] for name, value in feed.items()}
+    [alone] = run(graph, short, ["topical"])
+    np.testing.assert_allclose(padded[row, :length], alone[0], atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("shared", [1, 2, 3])
+def test_a_forked_graph_equals_both_encoders(one: Any, feed: dict[str, np.ndarray], shared: int):
+    two = upper_changed(one, shared)
+    branches = {"topical": weights_of(one), "compatibility": weights_of(two)}
+    graph = build(branches, shape_of(one), shared=shared)
+    outputs = run(graph, feed, ["topical", "compatibility"])
+    for hidden, model in zip(outputs, (one, two), strict=True):
+        assert_equal_where_read(hidden, hidden_states(model, feed))
+    assert not np.allclose(*outputs, atol=1e-2)
+
+
+def test_shared_layers_are_in_the_graph_once(one: Any):
+    two = upper_changed(one, 3)
+    branches = {"topical": weights_of(one), "compatibility": weights_of(two)}
+    graph = build(branches, shape_of(one), shared=3)
+    attention = [node for node in graph.graph.node if node.op_type == "Attention"]
+    assert len(attention) == 3 + 1 + 1
+
+
+def test_words_are_stored_as_int8(one: Any):
+    graph = build({"topical": weights_of(one)}, shape_of(one), shared=0).graph
+    [words] = [tensor for tensor in graph.initializer if tensor.name == "words"]
+    assert words.data_type == 3  # TensorProto.INT8
+    assert tuple(words.dims) == (50, 32)
+
+
+@pytest.mark.parametrize("first", [0, 1, 2, 3])
+def test_layers_are_counted_up_to_the_first_difference(one: Any, first: int):
+    two = upper_changed(one, first)
+    assert shared_layers(weights_of(one), weights_of(two), 4) == first
+
+
+def test_equal_encoders_share_every_layer(one: Any):
+    assert shared_layers(weights_of(one), weights_of(random_bert(1)), 4) == 4
+
+
+def test_a_layer_above_a_difference_does_not_count(one: Any):
+    two = random_bert(1)
+    two.encoder.layer[1].output.dense.bias.data += 1
+    assert shared_layers(weights_of(one), weights_of(two), 4) == 1
+
+
+def test_encoders_with_other_embeddings_share_nothing(one: Any):
+    two = random_bert(1)
+    two.embeddings.position_embeddings.weight.data += 1
+    assert shared_layers(weights_of(one), weights_of(two), 4) == 0
+
+
+def test_a_shape_is_read_from_the_config(one: Any):
+    assert shape_of(one) == Shape(layers=4, heads=4, epsilon=1e-6)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model_type": "roberta"},
+        {"hidden_act": "relu"},
+        {"position_embedding_type": "relative_key"},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_an_architecture_the_graph_does_not_describe_is_refused(changes: dict[str, str]):
+    plain = {"num_hidden_layers": 2, "num_attention_heads": 2, "layer_norm_eps": 1e-12}
+    bert = {"model_type": "bert", "hidden_act": "gelu", **plain}
+    with pytest.raises(InvalidValue, match="export writes BERT encoders with gelu, got"):
+        Shape.from_config(SimpleNamespace(**{**bert, **changes}))
+
+
+def test_a_config_without_the_name_hidden_act_is_refused_alike():
+    config = transformers.DistilBertConfig()  # calls it `activation`
+    with pytest.raises(
+        InvalidValue, match="export writes BERT encoders with gelu, got 'distilbert'"
+    ):
+        Shape.from_config(config)
