@@ -4,13 +4,12 @@ import io
 import json
 import os
 import re
+import resource
 import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -148,13 +147,15 @@ def commands() -> dict[str, bool]:
 
 class TestHelp:
     def test_it_answers_fast(self, tmp_path: Path):
+        # 0.5 s is promised on a quiet machine. CPU time hardly depends on what else runs; the
+        # rest of the margin is for a busy machine, where it is up to twice as long.
         seconds = []
         for _ in range(3):
-            start = time.perf_counter()
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
             assert real("--help", cwd=tmp_path).code == 0
-            seconds.append(time.perf_counter() - start)
-        # 0.5 s is promised on a quiet machine; a busy one, as in CI, may take four times as long.
-        assert statistics.median(seconds) < 2
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert min(seconds) < 1.0
 
     @pytest.mark.parametrize("command", [name for name, group in commands().items() if not group])
     def test_every_command_shows_an_example(self, command: str):

@@ -103,14 +103,14 @@ def upper_changed(model: Any, first: int) -> Any:
 
 
 def test_the_graph_equals_torchs_hidden_states(one: Any, feed: dict[str, np.ndarray]):
-    graph = build({"topical": weights_of(one)}, shape_of(one), shared=0)
+    graph = build(weights_of(one), shape_of(one), range(4), output="topical")
     [hidden] = run(graph, feed, ["topical"])
     assert hidden.dtype == np.float32
     assert_equal_where_read(hidden, hidden_states(one, feed))
 
 
 def test_padding_does_not_change_what_is_read(one: Any, feed: dict[str, np.ndarray]):
-    graph = build({"topical": weights_of(one)}, shape_of(one), shared=0)
+    graph = build(weights_of(one), shape_of(one), range(4), output="topical")
     [padded] = run(graph, feed, ["topical"])
     row, length = 1, LENGTHS[1]
     short = {name: value[row : row + 1, :length] for name, value in feed.items()}
@@ -119,26 +119,30 @@ def test_padding_does_not_change_what_is_read(one: Any, feed: dict[str, np.ndarr
 
 
 @pytest.mark.parametrize("shared", [1, 2, 3])
-def test_a_forked_graph_equals_both_encoders(one: Any, feed: dict[str, np.ndarray], shared: int):
+def test_shared_layers_and_each_ones_own_equal_both_encoders(
+    one: Any, feed: dict[str, np.ndarray], shared: int
+):
     two = upper_changed(one, shared)
-    branches = {"topical": weights_of(one), "compatibility": weights_of(two)}
-    graph = build(branches, shape_of(one), shared=shared)
-    outputs = run(graph, feed, ["topical", "compatibility"])
-    for hidden, model in zip(outputs, (one, two), strict=True):
-        assert_equal_where_read(hidden, hidden_states(model, feed))
+    trunk = build(weights_of(one), shape_of(one), range(shared), output="hidden")
+    [hidden] = run(trunk, feed, ["hidden"])
+    outputs = []
+    for model in (one, two):
+        head = build(weights_of(model), shape_of(model), range(shared, 4), output="own")
+        rest = {"hidden": hidden, "attention_mask": feed["attention_mask"]}
+        outputs += run(head, rest, ["own"])
+        assert_equal_where_read(outputs[-1], hidden_states(model, feed))
     assert not np.allclose(*outputs, atol=1e-2)
 
 
-def test_shared_layers_are_in_the_graph_once(one: Any):
-    two = upper_changed(one, 3)
-    branches = {"topical": weights_of(one), "compatibility": weights_of(two)}
-    graph = build(branches, shape_of(one), shared=3)
+@pytest.mark.parametrize("layers", [range(3), range(3, 4), range(4, 4)], ids=str)
+def test_a_graph_holds_the_layers_asked_for_and_no_others(one: Any, layers: range):
+    graph = build(weights_of(one), shape_of(one), layers, output="out")
     attention = [node for node in graph.graph.node if node.op_type == "Attention"]
-    assert len(attention) == 3 + 1 + 1
+    assert len(attention) == len(layers)
 
 
 def test_words_are_stored_as_int8(one: Any):
-    graph = build({"topical": weights_of(one)}, shape_of(one), shared=0).graph
+    graph = build(weights_of(one), shape_of(one), range(4), output="topical").graph
     [words] = [tensor for tensor in graph.initializer if tensor.name == "words"]
     assert words.data_type == 3  # TensorProto.INT8
     assert tuple(words.dims) == (50, 32)

@@ -117,11 +117,12 @@ def plan_for(topical: Path, compatibility: Path, output: Path) -> ExportPlan:
     return ExportPlan(str(topical), str(compatibility), output, "toy", "none")
 
 
-def test_encoders_that_share_layers_become_one_graph(shared_pair: Exported):
+def test_layers_that_two_encoders_share_are_a_graph_of_their_own(shared_pair: Exported):
     manifest = shared_pair.manifest
     assert shared_pair.report.shared_layers == 2
-    assert set(manifest.sha256) == {"encoder.onnx", "tokenizer.json"}
-    assert manifest.topical.graph == manifest.compatibility.graph == "encoder.onnx"
+    graphs = {"shared.onnx", "topical.onnx", "compatibility.onnx"}
+    assert set(manifest.sha256) == {*graphs, "tokenizer.json"}
+    assert manifest.trunk == "shared.onnx"
     assert (manifest.topical.output, manifest.compatibility.output) == ("topical", "compatibility")
 
 

@@ -18,7 +18,7 @@ Pooling = Literal["cls", "mean"]
 class Role:
     """How one space is computed."""
 
-    graph: str  # file of the ONNX graph; two roles may share one
+    graph: str  # file of the ONNX graph; starts from the trunk's output where there is a trunk
     output: str  # the graph's output that holds this space's token vectors
     pooling: Pooling
     query_prefix: str
@@ -37,6 +37,7 @@ class Manifest:
     topical: Role
     compatibility: Role
     sha256: dict[str, str]  # file name to hex digest
+    trunk: str | None = None  # file of the graph with the layers that both roles share
 
     @property
     def fingerprint(self) -> str:
@@ -49,6 +50,12 @@ class Manifest:
     def role(self, space: Space) -> Role:
         """The role of a space."""
         return self.topical if space == "topical" else self.compatibility
+
+    @property
+    def graphs(self) -> list[str]:
+        """Files of all graphs, each once."""
+        names = (self.trunk, self.topical.graph, self.compatibility.graph)
+        return list(dict.fromkeys(name for name in names if name))
 
     def save(self, folder: Path) -> None:
         """Write `model.json`."""
@@ -77,7 +84,7 @@ class Manifest:
 
     def verify(self, folder: Path) -> None:
         """Compare every file with its digest."""
-        needed = {self.tokenizer, self.topical.graph, self.compatibility.graph}
+        needed = {self.tokenizer, *self.graphs}
         if missing := sorted(needed - set(self.sha256)):
             raise ModelMismatch(f"{folder / MANIFEST} gives no sha256 for {', '.join(missing)}")
         for name, expected in self.sha256.items():

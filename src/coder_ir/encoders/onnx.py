@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ class Runtime:
 
     threads: int = 0  # 0: one for each core this process may use
     batch_size: int = 32  # texts, at most
-    batch_tokens: int = 2048  # padded tokens, at most; long texts go in smaller batches
+    batch_tokens: int = 256  # padded tokens, at most; what fits a core's cache is fastest
     max_length: int | None = None  # tokens; None: the model's own limit
 
     def __post_init__(self) -> None:
@@ -44,10 +45,7 @@ class OnnxEncoder:
         self.manifest = Manifest.load(folder)
         self.manifest.verify(folder)
         self.spec = spec or str(folder)
-        self._sessions = {
-            name: _session(folder / name, self.runtime.threads)
-            for name in sorted({self.manifest.topical.graph, self.manifest.compatibility.graph})
-        }
+        self._sessions = {name: _session(folder / name) for name in self.manifest.graphs}
         self._tokenizer = Tokenizer.from_file(str(folder / self.manifest.tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -71,7 +69,7 @@ class OnnxEncoder:
     def encode(
         self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
     ) -> VectorPair:
-        """Unit rows in the order of `texts`; one pass where both roles read the same tokens."""
+        """Unit rows in the order of `texts`; what the roles share runs once."""
         topical, compatibility = self.manifest.topical, self.manifest.compatibility
         if self._reads(topical, kind) == self._reads(compatibility, kind):
             both = self._run(texts, kind, [topical, compatibility], progress)
@@ -86,8 +84,8 @@ class OnnxEncoder:
         """Unit rows of one space alone, skipping the layers only the other one needs."""
         return self._run(texts, kind, [self.manifest.role(space)], progress)[0]
 
-    def _reads(self, role: Role, kind: Kind) -> tuple[str, str, int]:
-        return role.graph, _prefix(role, kind), self._max_length(role)
+    def _reads(self, role: Role, kind: Kind) -> tuple[str, int]:
+        return _prefix(role, kind), self._max_length(role)
 
     def split(self, text: str) -> list[Span]:
         """Spans that cover the text and fit both roles' limits."""
@@ -109,19 +107,34 @@ class OnnxEncoder:
         encoded = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
         tokens = [_truncated(item.ids, limit) for item in encoded]
         rows = [np.zeros((len(texts), role.dimensions), dtype=np.float32) for role in roles]
-        session = self._sessions[roles[0].graph]
-        options = _only_what_is_asked()
         # int8 scales follow the batch, so a query goes alone: its vector, and with it a ranking,
         # is the same whether it is asked by itself or among others.
         alone = [[i] for i in range(len(tokens))]
-        for batch in alone if kind == "query" else self._batches(tokens):
-            ids, mask = _padded([tokens[i] for i in batch])
-            feed = {"input_ids": ids, "attention_mask": mask}
-            outputs = session.run([role.output for role in roles], feed, options)
-            for role, out, hidden in zip(roles, rows, outputs, strict=True):
-                out[batch] = unit_rows(_pooled(hidden, mask, role))
-            if progress:
-                progress(len(batch))
+        batches = alone if kind == "query" else list(self._batches(tokens))
+
+        def run(batch: list[int]) -> list[Floats]:
+            return self._vectors([tokens[i] for i in batch], roles)
+
+        # A batch a core is faster than a batch on all cores: nothing waits inside an operator.
+        with ThreadPoolExecutor(self.runtime.threads or _cores()) as workers:
+            for batch, vectors in zip(batches, workers.map(run, batches), strict=True):
+                for out, part in zip(rows, vectors, strict=True):
+                    out[batch] = part
+                if progress:
+                    progress(len(batch))
+        return rows
+
+    def _vectors(self, tokens: Sequence[Sequence[int]], roles: Sequence[Role]) -> list[Floats]:
+        """Unit rows of one batch, in each role."""
+        ids, mask = _padded(tokens)
+        feed: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
+        if self.manifest.trunk:
+            (hidden,) = self._sessions[self.manifest.trunk].run(["hidden"], feed)
+            feed = {"hidden": hidden, "attention_mask": mask}
+        rows = []
+        for role in roles:
+            (found,) = self._sessions[role.graph].run([role.output], feed)
+            rows.append(unit_rows(_pooled(found, mask, role)))
         return rows
 
     def _batches(self, tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
@@ -143,7 +156,7 @@ class OnnxSpace:
     """One role of a model folder on its own."""
 
     def __init__(self, pair: OnnxEncoder, space: Space) -> None:
-        """The other role's layers are loaded but never run."""
+        """The other role's own layers are loaded but never run."""
         self._pair = pair
         self._space: Space = space
         self.max_length = pair.max_length(space)
@@ -160,11 +173,11 @@ class OnnxSpace:
         return self._pair.split(text)
 
 
-def _session(path: Path, threads: int) -> Any:
+def _session(path: Path) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads or _cores()
+    options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     return onnxruntime.InferenceSession(
@@ -180,14 +193,6 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _only_what_is_asked() -> Any:
-    import onnxruntime
-
-    options = onnxruntime.RunOptions()
-    options.only_execute_path_to_fetches = True
-    return options
 
 
 def _prefix(role: Role, kind: Kind) -> str:

@@ -1,6 +1,7 @@
 """A BERT encoder as an ONNX graph of fused operators, written from its weights.
 
-Layout: embeddings, then layers up to the fork, then one branch an output. The fused operators
+An encoder may be cut between two layers into graphs that run one after the other, so that two
+encoders with the same lower layers run those once. The fused operators
 (attention, bias + gelu) are ONNX Runtime's own, so nothing depends on what an exporter traces or an
 optimiser recognises. Skip and layer norm stay apart: fused, they run several times slower.
 """
@@ -54,27 +55,25 @@ def shared_layers(one: Weights, two: Weights, layers: int) -> int:
     return next((i for i in range(layers) if not equal(f"encoder.layer.{i}.")), layers)
 
 
-def build(branches: Mapping[str, Weights], shape: Shape, *, shared: int) -> onnx.ModelProto:
-    """One graph, input_ids and attention_mask (batch, tokens) in, a token matrix an output.
+def build(weights: Weights, shape: Shape, layers: range, *, output: str) -> onnx.ModelProto:
+    """Some layers of an encoder, attention_mask (batch, tokens) in, a token matrix out.
 
-    The first branch supplies the shared part. Outputs are named after the branches.
+    From layer 0 on it reads input_ids through the embeddings; a later start reads `hidden`, the
+    output of a graph that ends there.
     """
     from onnx import TensorProto, checker, helper
 
     graph = _Graph(shape)
-    first = next(iter(branches.values()))
-    trunk = graph.layers(first, graph.embeddings(first), range(shared), "shared")
-    outputs = []
-    for name, weights in branches.items():
-        top = graph.layers(weights, trunk, range(shared, shape.layers), name)
-        graph.node("Identity", [top], [name])
-        outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["b", "t", "d"]))
-    inputs = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "t"])
-        for name in ("input_ids", "attention_mask")
-    ]
+    start = graph.embeddings(weights) if layers.start == 0 else "hidden"
+    graph.node("Cast", ["attention_mask"], ["mask"], to=TensorProto.INT32)
+    graph.node("Identity", [graph.layers(weights, start, layers)], [output])
+    tokens = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["b", "t"])
+    hidden = helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["b", "t", "d"])
+    mask = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["b", "t"])
+    made = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["b", "t", "d"])
+    inputs = [tokens if layers.start == 0 else hidden, mask]
     model = helper.make_model(
-        helper.make_graph(graph.nodes, "encoder", inputs, outputs, graph.constants),
+        helper.make_graph(graph.nodes, "encoder", inputs, [made], graph.constants),
         opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
         ir_version=9,
     )
@@ -122,12 +121,11 @@ class _Graph:
         table_of_places = self.constant("places", places)
         self.node("Slice", [table_of_places, zero, "length", zero], ["place"])
         self.node("Add", ["word", "place"], ["embedded"])
-        self.node("Cast", ["attention_mask"], ["mask"], to=6)  # int32
         return self._normalised(weights, "embeddings.LayerNorm", "embedded", "embedding")
 
-    def layers(self, weights: Weights, hidden: str, numbers: range, branch: str) -> str:
+    def layers(self, weights: Weights, hidden: str, numbers: range) -> str:
         for number in numbers:
-            hidden = self._layer(weights, hidden, number, f"{branch}.{number}")
+            hidden = self._layer(weights, hidden, number, f"layer.{number}")
         return hidden
 
     def _layer(self, weights: Weights, hidden: str, number: int, name: str) -> str:

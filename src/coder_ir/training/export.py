@@ -1,11 +1,11 @@
-"""From two torch encoders to a model folder: one fused int8 graph, checked against torch."""
+"""From two torch encoders to a model folder: fused int8 graphs, checked against torch."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LEAST_COSINE = 0.99
 _CHECKED_TEXTS = 500
+_TRUNK = "shared.onnx"
 _SPACES: tuple[Space, Space] = ("topical", "compatibility")
 
 
@@ -98,13 +99,13 @@ def export_model(plan: ExportPlan) -> ExportReport:
     for file, graph in graphs.items():
         quantise(graph, plan.output / file)
     files = [*graphs, "tokenizer.json"]
-    one = len(graphs) == 1
     Manifest(
         name=plan.name,
         licence=plan.licence,
         tokenizer="tokenizer.json",
-        topical=replace(roles[0], graph=files[0]),
-        compatibility=replace(roles[1], graph=files[0] if one else files[1]),
+        topical=roles[0],
+        compatibility=roles[1],
+        trunk=_TRUNK if shared else None,
         sha256={file: file_sha256(plan.output / file) for file in sorted(files)},
     ).save(plan.output)
     card = Path(plan.compatibility) / "README.md"
@@ -117,18 +118,18 @@ def export_model(plan: ExportPlan) -> ExportReport:
 def _graphs(
     topical: SentenceTransformerEncoder, compatibility: SentenceTransformerEncoder
 ) -> tuple[int, dict[str, onnx.ModelProto]]:
-    """How many layers the two share, and one forked graph, or two where they share none."""
+    """How many layers the two share, and their graphs: these layers once, then each one's own."""
     shapes = [Shape.from_config(_network(e).config) for e in (topical, compatibility)]
     weights = (_weights(topical), _weights(compatibility))
     same = shapes[0] == shapes[1] and weights[0].keys() == weights[1].keys()
     shared = shared_layers(*weights, shapes[0].layers) if same else 0
+    graphs = {}
     if shared:
-        branches: dict[str, Weights] = dict(zip(_SPACES, weights, strict=True))
-        return shared, {"encoder.onnx": build(branches, shapes[0], shared=shared)}
-    return 0, {
-        f"{space}.onnx": build({space: own}, shape, shared=0)
-        for space, own, shape in zip(_SPACES, weights, shapes, strict=True)
-    }
+        graphs[_TRUNK] = build(weights[0], shapes[0], range(shared), output="hidden")
+    for space, own, shape in zip(_SPACES, weights, shapes, strict=True):
+        layers = range(shared, shape.layers)
+        graphs[f"{space}.onnx"] = build(own, shape, layers, output=space)
+    return shared, graphs
 
 
 def quantise(graph: onnx.ModelProto, path: Path) -> None:
@@ -230,7 +231,7 @@ def _save_tokenizer(
 
 def _role(encoder: SentenceTransformerEncoder, space: Space) -> Role:
     return Role(
-        graph="",  # named once it is known whether the two share one
+        graph=f"{space}.onnx",
         output=space,
         pooling=_pooling(encoder),
         query_prefix=encoder.query_prefix,

@@ -1,0 +1,99 @@
+"""Measurements run on small files, and the documentation shows what they wrote."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coder_ir.errors import InvalidValue, NotFound
+from coder_ir.experiments.run import EXPERIMENTS, Setup, run_experiments
+from coder_ir.experiments.tables import Table, percent, ranks
+from coder_ir.metrics import Estimate
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results"
+PAIR = {
+    "id": "1-1",
+    "q1": "Which pool was closed?",
+    "q2": "Which pool was open?",
+    "doc1": "The pool by the harbour was closed all summer.",
+    "doc2": "The pool by the harbour was open all summer.",
+}
+
+
+def quiet(message: str) -> None:
+    assert message
+
+
+def setup(folder: Path) -> Setup:
+    return Setup(folder / "data", folder / "out", "no-such-model", "built-in")
+
+
+def test_a_table_is_saved_as_markdown_and_as_unrounded_figures(tmp_path: Path):
+    table = Table("t", "A title", ("a", "b"), (("1", "2"),), ("A note.",), {"x": 0.123456})
+    table.save(tmp_path)
+    assert (tmp_path / "t.md").read_text() == (
+        "## A title\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n\nA note.\n"
+    )
+    assert json.loads((tmp_path / "t.json").read_text()) == {"title": "A title", "x": 0.123456}
+
+
+def test_a_rate_is_shown_in_percent_and_a_rank_as_it_is():
+    estimate = Estimate(0.25, 0.2, 0.3, 10)
+    assert percent(estimate) == "25.0 (20.0–30.0)"
+    assert ranks(estimate) == "0.25 (0.20–0.30)"
+
+
+def test_an_unknown_measurement_is_refused_before_any_runs(tmp_path: Path):
+    with pytest.raises(InvalidValue, match="no measurement 'speed'; there are nevir"):
+        list(run_experiments(["nevir", "speed"], setup(tmp_path), report=quiet))
+
+
+def test_missing_data_is_named(tmp_path: Path):
+    with pytest.raises(NotFound, match=r"nevir/test_open\.jsonl"):
+        list(run_experiments(["nevir"], setup(tmp_path), report=quiet))
+
+
+def test_nevir_is_measured_for_every_policy(tmp_path: Path):
+    source = tmp_path / "data" / "nevir" / "test_open.jsonl"
+    source.parent.mkdir(parents=True)
+    source.write_text(json.dumps(PAIR) + "\n")
+    (table,) = run_experiments(["nevir"], setup(tmp_path), report=quiet)
+    figures = json.loads((tmp_path / "out" / "nevir.json").read_text())
+    assert figures["queries"] == 2
+    assert list(figures["policies"]) == ["topical", "compatibility", "seq", "union"]
+    # With two documents, each query's first two hits hold the violating one unless it is dropped.
+    assert figures["policies"]["topical"]["V@2"]["mean"] == 1
+    assert figures["policies"]["topical"]["R@5"]["mean"] == 1
+    assert "2 queries in 1 pairs over 2 documents" in table
+
+
+@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
+def test_the_documentation_holds_the_table_of_each_measurement(name: str):
+    figures = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    assert figures["title"] in (RESULTS / f"{name}.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_shows_the_tables_as_they_were_measured():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    for name in ("nevir", "topical", "encoding", "search"):
+        rows = [
+            line
+            for line in (RESULTS / f"{name}.md").read_text(encoding="utf-8").splitlines()
+            if line.startswith("| ")
+        ]
+        missing = [row for row in rows if row not in readme and " − topical" not in row]
+        assert not missing, f"README differs from docs/results/{name}.md"
+
+
+def test_the_command_reference_is_what_the_help_says(tmp_path: Path):
+    made = tmp_path / "cli.md"
+    command = ["utils", "docs", "--name", "coder-ir", "--title", "Command line"]
+    subprocess.run(
+        [Path(sys.executable).parent / "typer", "coder_ir.cli.app", *command, "--output", made],
+        check=True,
+        capture_output=True,
+    )
+    assert made.read_text() == (ROOT / "docs" / "cli.md").read_text(), "run: make docs"
