@@ -231,7 +231,7 @@ class TestIndex:
         done = real("index", "new", corpus, cwd=tmp_path)
         assert (done.code, done.out) == (0, "")
         assert "new: 3 documents written, 0 unchanged, 3 in all" in done.err
-        found = real("search", "new", QUERY, "--json", cwd=tmp_path)
+        found = real("search", "new", QUERY, "--json", "--policy", "topical", cwd=tmp_path)
         assert sorted(row["doc_id"] for row in found.rows) == ["club", "garden", "pool"]
 
     @pytest.mark.parametrize(("name", "mark"), [("docs.csv", ","), ("docs.tsv", "\t")])
@@ -334,7 +334,7 @@ class TestIndex:
         self, cli: Command, corpus: Path, tmp_path: Path
     ):
         assert cli("index", tmp_path / "i", corpus, "--max-length", 64).code == 0
-        done = cli("search", tmp_path / "i", QUERY, "--json")
+        done = cli("search", tmp_path / "i", QUERY, "--json", "--policy", "topical")
         assert done.code == 0, done.err
         assert len(done.rows) == 3
 

@@ -78,7 +78,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 import coder_ir.retriever
 from tests.conftest import FakeEncoder
-from test_durability import BATCH, documents, open_retriever
+from tests.test_durability import BATCH, documents, open_retriever
 
 encode = FakeEncoder.encode
 
@@ -106,7 +106,7 @@ class Killed:
 
 def kill_while_indexing(folder: Path, driver: Path, moment: random.Random) -> int:
     """Index in a process, kill it at a random moment; documents it reported as committed."""
-    command = [sys.executable, str(driver), str(Path(__file__).parent), str(folder)]
+    command = [sys.executable, str(driver), str(Path(__file__).parents[1]), str(folder)]
     batches = moment.randrange(0, 26)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "started\n"
@@ -435,7 +435,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, sys.argv[1])
-from test_durability import documents, open_retriever
+from tests.test_durability import documents, open_retriever
 
 with open_retriever(Path(sys.argv[2])) as retriever:
     print("ready", flush=True)
@@ -449,7 +449,7 @@ class Writer:
     """Another process, of a user who may write, that adds the first so many documents."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-c", WRITING, str(Path(__file__).parent), str(folder)]
+        command = [sys.executable, "-c", WRITING, str(Path(__file__).parents[1]), str(folder)]
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
         assert self.process.stdout.readline() == "ready\n"

@@ -320,7 +320,7 @@ def test_a_damaged_folder_is_refused_before_it_is_loaded(tmp_path: Path):
     with (folder / "topical.onnx").open("r+b") as file:
         file.seek(1000)
         file.write(b"\xff\x00\xff")
-    with pytest.raises(ModelMismatch, match=r"encoder\.onnx is damaged or was changed"):
+    with pytest.raises(ModelMismatch, match=r"topical\.onnx is damaged or was changed"):
         OnnxEncoder(folder)
 
 

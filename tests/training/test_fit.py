@@ -281,7 +281,10 @@ def test_the_output_folder_holds_the_config_and_the_data_hashes(finished: Config
     saved = json.loads((finished.output / "config.json").read_text())
     file = finished.stages[0].triplets
     assert saved["config"] == finished.as_json()
-    assert saved["data"]["train.jsonl"] == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert (
+        saved["data"][f"{finished.stages[0].name} triplets"]
+        == hashlib.sha256(file.read_bytes()).hexdigest()
+    )
 
 
 def test_the_model_folder_holds_the_record_of_its_training(finished: Config):

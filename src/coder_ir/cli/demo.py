@@ -106,15 +106,17 @@ def _summary(queries: "list[SampleQuery]", plain: "list[Ranking]", ours: "list[R
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, header_style="dim")
     for name in (f"of {len(queries)} queries", "topical only", "CoDeR"):
         table.add_column(name, justify="left" if name.startswith("of") else "right")
+    hits = f"of all {_SHOWN * len(queries)} hits, those that"
     for words, label, first in (
         ("first hit breaks the constraint", "violating", 1),
-        (f"a hit among {_SHOWN} breaks it", "violating", _SHOWN),
-        ("first hit keeps to it", "satisfying", 1),
+        (f"{hits} break it", "violating", _SHOWN),
+        (f"{hits} keep to it", "satisfying", _SHOWN),
     ):
         counts = [
             sum(
-                any(hit.doc_id in getattr(query, label) for hit in ranking[:first])
+                hit.doc_id in getattr(query, label)
                 for query, ranking in zip(queries, rankings, strict=True)
+                for hit in ranking[:first]
             )
             for rankings in (plain, ours)
         ]
