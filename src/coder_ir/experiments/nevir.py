@@ -109,7 +109,7 @@ def _table(values: dict[str, dict[str, list[float]]], data: ContrastSet) -> Tabl
         notes=(
             f"{len(data.queries)} queries in {len(data.pairs)} pairs over {len(data.documents)} "
             "documents; mean and 95% bootstrap interval, rates in percent. The lower rows are "
-            "paired differences. None of it was trained or tuned on.",
+            "paired differences. None of it was trained on; policy settings are the paper's.",
         ),
         figures={
             "queries": len(data.queries),
