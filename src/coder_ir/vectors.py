@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from coder_ir.types import Floats, Scores
 
 SCORE_DECIMALS = 6
-"""Scores are rounded to this, so that a pair scores the same in any batch, store or BLAS kernel."""
+"""Scores are rounded to this, so that two vectors score the same in any store or BLAS kernel."""
 FUSED_DECIMALS = 12
 """Finer than any real difference of two weighted sums, coarser than float noise."""
 

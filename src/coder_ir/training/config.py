@@ -5,9 +5,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from coder_ir.encoders.sentence_transformer import BGE_PREFIX
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
-
-BGE_PREFIX = "Represent this sentence for searching relevant passages: "
 
 
 @dataclass(frozen=True, slots=True)
