@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 DATA ?= ../shared/data
 TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test check bench model docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/coder-ir demo
@@ -21,6 +21,20 @@ check: $(VENV)/.train
 
 bench: $(VENV)/.train
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --out docs/results
+
+# The whole recipe, raw data to model folder: about an hour and a half on two cores.
+MODEL ?= runs/model
+BENCHMARKS = $(wildcard $(addprefix $(DATA)/,nevir/*.jsonl negconstraint/*.jsonl excluir/*.jsonl \
+	scifact/*.jsonl nfcorpus/*.jsonl))
+model: $(VENV)/.train
+	$(BIN)/coder-ir data wordnet -o recipes/triplets/wordnet.jsonl
+	$(BIN)/coder-ir data sentences recipes $(wildcard $(DATA)/training) --cap 400 \
+		$(addprefix --away ,$(BENCHMARKS)) -o recipes/triplets/sentences.jsonl
+	$(BIN)/coder-ir train recipes/small.toml --base $(TORCH_MODEL)
+	$(BIN)/coder-ir train export runs/small/model -o $(MODEL) --topical $(TORCH_MODEL) \
+		--name coder-small --check recipes/triplets/sentences.development.jsonl
+	$(BIN)/coder-ir train calibrate $(MODEL) --written recipes/written \
+		--triplets recipes/triplets/sentences.jsonl
 
 docs: $(VENV)/.dev
 	$(BIN)/typer coder_ir.cli.app utils docs --name coder-ir --title "Command line" --output docs/cli.md
@@ -40,5 +54,5 @@ $(VENV)/.dev: $(VENV)/.core
 	touch $@
 
 $(VENV)/.train: $(VENV)/.dev constraints/train.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[dev,train]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[dev,train,bench]'
 	touch $@

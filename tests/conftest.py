@@ -1,12 +1,18 @@
 """Fixtures shared by all tests; unit tests use the fake encoder, no model and no network."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import io
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from coder_ir.cli import main
 from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Floats, Kind, Progress, Span, VectorPair
@@ -77,3 +83,43 @@ def encoder() -> FakeEncoder:
 def retriever(tmp_path: Path, encoder: FakeEncoder) -> Iterator[Retriever]:
     with Retriever(encoder, SqliteStore(tmp_path / "index")) as opened:
         yield opened
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """Standard output as JSON lines; anything else there is an error."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def words(self) -> str:
+        """Standard output on one line, whatever the terminal's width."""
+        return " ".join(self.out.split())
+
+
+Command = Callable[..., Done]
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command in this process, through the same door as `coder-ir`."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*args: object, stdin: bytes | None = None) -> Done:
+        monkeypatch.setattr(sys, "argv", ["coder-ir", *map(str, args)])
+        if stdin is not None:
+            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as exited:
+            main()
+        code = exited.value.code
+        return Done(code if isinstance(code, int) else int(code is not None), *capsys.readouterr())
+
+    return run

@@ -1,6 +1,5 @@
 """The commands: what they print, where, and how they exit."""
 
-import io
 import json
 import os
 import re
@@ -10,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,61 +20,21 @@ import typer
 from typer.testing import CliRunner
 
 from coder_ir import __version__
-from coder_ir.cli import main
 from coder_ir.cli.app import app
 from coder_ir.datasets.sample import load_sample
 from coder_ir.encoders.registry import built_in_folder
 from coder_ir.retriever import Retriever
 from coder_ir.training.sentences import load_triplets
 from coder_ir.types import Document
+from tests.conftest import Command, Done
 
-HIT_FIELDS = ("rank", "doc_id", "score", "topical", "compatibility", "text")
+HIT_FIELDS = ("rank", "doc_id", "score", "topical", "compatibility", "risk", "text")
 ROWS = [
     {"_id": "garden", "text": "Back rooms look onto a silent garden.", "metadata": {"stars": 4}},
     {"_id": "club", "text": "The club downstairs plays until four.", "metadata": {"stars": 2}},
     {"_id": "pool", "text": "There is a heated pool for swimming.", "metadata": {"stars": 4}},
 ]
 QUERY = "a quiet hotel, nothing near nightlife"
-
-
-@dataclass(frozen=True)
-class Done:
-    """How a command ended."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """Standard output as JSON lines; anything else there is an error."""
-        return [json.loads(line) for line in self.out.splitlines()]
-
-    @property
-    def words(self) -> str:
-        """Standard output on one line, whatever the terminal's width."""
-        return " ".join(self.out.split())
-
-
-Command = Callable[..., Done]
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs a command in this process, through the same door as `coder-ir`."""
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*args: object, stdin: bytes | None = None) -> Done:
-        monkeypatch.setattr(sys, "argv", ["coder-ir", *map(str, args)])
-        if stdin is not None:
-            monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as exited:
-            main()
-        code = exited.value.code
-        return Done(code if isinstance(code, int) else int(code is not None), *capsys.readouterr())
-
-    return run
 
 
 def real(*args: object, cwd: Path, stdin: str | None = None, **env: str) -> Done:
@@ -377,7 +336,7 @@ class TestSearch:
         for row in cli("search", sample, QUERY, "--json").rows:
             assert row["text"] == texts[row["doc_id"]]
 
-    @pytest.mark.parametrize("policy", ["topical", "compatibility", "seq", "union"])
+    @pytest.mark.parametrize("policy", ["auto", "topical", "compatibility", "seq", "union"])
     def test_each_policy_answers_best_first(self, cli: Command, sample: Path, policy: str):
         rows = cli("search", sample, QUERY, "--policy", policy, "--json").rows
         scores = [row["score"] for row in rows]
@@ -426,7 +385,8 @@ class TestSearch:
         options = ("-k", 3, "--policy", "union", "-p", 0.5, "--json")
         plain = cli("search", sample, QUERY, *options).rows
         rows = cli("search", sample, QUERY, *options, "--explain").rows
-        assert rows[:3] == plain
+        hits = [{name: row[name] for name in row if name != "decisive"} for row in rows[:3]]
+        assert hits == plain
         assert len(rows) > 3
         assert all(row["filtered"] and row["reason"] for row in rows[3:])
 
@@ -455,7 +415,7 @@ class TestSearch:
     @pytest.mark.parametrize(
         ("options", "said"),
         [
-            (("--policy", "best"), "policy must be one of topical, compatibility, seq, union"),
+            (("--policy", "best"), "policy must be one of auto, topical, compatibility, seq"),
             (("-k", 0), "k must be at least 1, got 0"),
             (("-k", -3), "k must be at least 1, got -3"),
             (("--pool", 0), "the pool must hold at least 1 document"),
@@ -463,7 +423,8 @@ class TestSearch:
             (("--policy", "seq", "-p", 0.3), "policy seq has no setting p"),
             (("--policy", "topical", "--alpha", 0.3), "policy topical has no setting alpha"),
             (("--policy", "nonsense", "--alpha", 0.3), "nonsense"),
-            (("--alpha", 1.5), "alpha must be between 0 and 1"),
+            (("--alpha", 0.5), "policy auto has no setting alpha"),
+            (("--policy", "seq", "--alpha", 1.5), "alpha must be between 0 and 1"),
             (("--where", "stars"), "a condition reads field=value"),
             (("--where", "stars<many"), "stars < compares numbers"),
             (("--model", "nonsense"), "model must be 'built-in'"),

@@ -16,8 +16,9 @@ LONGEST_FILE = 400  # lines
 # Top to bottom; "" is the package's own __init__, which gathers the public names.
 GROUPS = (
     ("errors", "types"),
-    ("vectors",),
+    ("vectors", "calibration"),
     ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
+    ("searching",),
     ("retriever", "baselines", "training"),
     ("experiments", "serve", "integrations"),
     ("",),

@@ -99,7 +99,7 @@ def test_a_hit_carries_the_document(hotels):
 
 
 def test_a_hit_gives_its_reason_with_the_scores_in_it(hotels):
-    street = hotels.search(QUERY)[1]
+    street = hotels.search(QUERY, policy="seq")[1]
     assert f"compatibility {street.compatibility:.3f} reaches 0.3" in street.reason
 
 
@@ -109,7 +109,7 @@ def test_the_passage_of_a_short_text_is_all_of_it(hotels):
 
 
 def test_what_the_policy_dropped_is_listed_with_scores_and_reason(hotels):
-    (tavern,) = hotels.search(QUERY).filtered
+    (tavern,) = hotels.search(QUERY, policy="seq").filtered
     assert tavern.doc_id == "tavern"
     assert tavern.topical == pytest.approx(1.0, abs=1e-3)
     assert tavern.compatibility == pytest.approx(0.0, abs=1e-3)
@@ -117,7 +117,7 @@ def test_what_the_policy_dropped_is_listed_with_scores_and_reason(hotels):
 
 
 def test_what_is_merely_past_k_is_not_called_filtered(hotels):
-    ranking = hotels.search(QUERY, k=1)
+    ranking = hotels.search(QUERY, k=1, policy="seq")
     assert (ids(ranking), [gone.doc_id for gone in ranking.filtered]) == (["court"], ["tavern"])
 
 
@@ -129,6 +129,7 @@ def test_a_ranking_names_its_query_and_policy(hotels):
 @pytest.mark.parametrize(
     ("policy", "expected"),
     [
+        ("auto", ["court", "street", "tavern", "park"]),
         ("topical", ["court", "street", "tavern", "park"]),
         ("compatibility", ["court", "park", "street", "tavern"]),
         ("seq", ["court", "street", "park"]),
@@ -139,13 +140,18 @@ def test_each_named_policy_orders_by_its_own_rule(hotels, policy, expected):
     assert ids(hotels.search(QUERY, policy=policy)) == expected
 
 
+def test_auto_is_the_policy_where_none_is_named(hotels):
+    assert hotels.search(QUERY) == hotels.search(QUERY, policy="auto")
+
+
 def test_union_scores_by_both_ranks_inside_the_pool(hotels):
     park = hotels.search(QUERY, policy="union")[1]  # fourth by topic, second by compatibility
     assert park.score == pytest.approx(0.3 / 4 + 0.7 / 2)
 
 
 def test_an_unknown_policy_is_refused_with_the_names_there_are(hotels):
-    with pytest.raises(InvalidValue, match="one of topical, compatibility, seq, union, got 'best'"):
+    named = "one of auto, topical, compatibility, seq, union, got 'best'"
+    with pytest.raises(InvalidValue, match=named):
         hotels.search(QUERY, policy="best")
 
 
@@ -193,8 +199,10 @@ def test_k_larger_than_the_corpus_returns_everything(hotels):
 
 
 def test_n_limits_the_pool(hotels):
-    assert [gone.doc_id for gone in hotels.search(QUERY, k=1, n=2).filtered] == []
-    assert [gone.doc_id for gone in hotels.search(QUERY, k=1, n=3).filtered] == ["tavern"]
+    of_two = hotels.search(QUERY, k=1, n=2, policy="seq")
+    of_three = hotels.search(QUERY, k=1, n=3, policy="seq")
+    assert [gone.doc_id for gone in of_two.filtered] == []
+    assert [gone.doc_id for gone in of_three.filtered] == ["tavern"]
 
 
 def test_n_is_raised_to_k(retriever):
@@ -439,7 +447,7 @@ def test_an_interrupted_add_keeps_whole_batches_and_a_second_one_does_the_rest(
 
 def test_deleted_documents_are_gone(hotels):
     assert hotels.delete(["court", "nowhere"]) == 1
-    assert ids(hotels.search(QUERY)) == ["street", "park"]
+    assert ids(hotels.search(QUERY)) == ["street", "tavern", "park"]
     with pytest.raises(NotFound, match="no document 'court'"):
         hotels.get("court")
 
@@ -584,7 +592,7 @@ def test_an_index_opens_with_the_model_it_was_built_with(loaded, tmp_path):
     with Retriever.open(tmp_path / "index", model="mine") as retriever:
         retriever.add(HOTELS)
     with Retriever.open(str(tmp_path / "index")) as retriever:
-        assert len(retriever.search(QUERY)) == 3
+        assert len(retriever.search(QUERY)) == 4
     assert loaded == ["mine", "mine"]
 
 

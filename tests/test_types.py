@@ -2,11 +2,14 @@ import pickle
 from collections.abc import Sequence
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 
 from coder_ir.errors import InvalidValue
 from coder_ir.types import (
+    Candidates,
     Condition,
+    Constraint,
     Document,
     Hit,
     Passage,
@@ -21,7 +24,8 @@ from coder_ir.vectors import unit_rows
 
 def hit(doc_id: str, rank: int, **changes: str) -> Hit:
     texts = {"text": "Back rooms are silent.", "title": "", **changes}
-    return Hit(doc_id, rank, 0.5, 0.6, 0.4, "Because.", metadata={}, passage=PASSAGE, **texts)
+    scores = (0.5, 0.6, 0.4, None)
+    return Hit(doc_id, rank, *scores, "Because.", metadata={}, passage=PASSAGE, **texts)
 
 
 PASSAGE = Passage(0, Span(0, 10))
@@ -47,7 +51,9 @@ class TestDocument:
 
 
 class TestRanking:
-    ranking = Ranking("quiet hotel", "seq", (hit("a", 1), hit("b", 2), hit("c", 3)), ())
+    ranking = Ranking(
+        "quiet hotel", "seq", (hit("a", 1), hit("b", 2), hit("c", 3)), (), Constraint(0.0)
+    )
 
     def test_a_ranking_is_a_sequence(self):
         assert isinstance(self.ranking, Sequence)
@@ -77,10 +83,22 @@ class TestRanking:
         assert [h.doc_id for h in reversed(self.ranking)] == ["c", "b", "a"]
 
     def test_a_ranking_without_hits_is_falsy(self):
-        assert not Ranking("quiet hotel", "seq", (), ())
+        assert not Ranking("quiet hotel", "seq", (), (), Constraint(0.0))
 
     def test_passage_text_is_cut_from_title_and_text_together(self):
         assert hit("a", 1, title="Hotel").passage_text == "Hotel Back"
+
+    def test_a_hit_has_no_decisive_sentence_unless_it_was_asked_for(self):
+        assert hit("a", 1).decisive == ""
+
+
+def test_a_constraint_names_nothing_unless_given():
+    assert Constraint(0.2) == Constraint(0.2, cues=(), excluded=(), required=())
+
+
+def test_a_pool_nobody_looked_at_states_no_constraint():
+    pool = Candidates(["a"], [PASSAGE], np.array([0.5]), np.array([0.4]))
+    assert (pool.constraint, pool.breach, pool.alike) == (None, None, None)
 
 
 def test_qrels_have_the_length_of_the_judged_queries():

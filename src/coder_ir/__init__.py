@@ -3,7 +3,8 @@
 from coder_ir.encoders import Runtime
 from coder_ir.errors import CoderError
 from coder_ir.policies import CompatibilityOnly, Sequential, TopicalOnly, Union
-from coder_ir.retriever import Added, Retriever, SearchOptions
+from coder_ir.retriever import Added, Retriever
+from coder_ir.searching import SearchOptions
 from coder_ir.types import (
     Candidates,
     Condition,

@@ -1,36 +1,45 @@
 """Retriever = encoder + store + policy; the one class a newcomer meets."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+import numpy as np
+
+from coder_ir.calibration import Calibration
+from coder_ir.constraints import split_sentences
 from coder_ir.encoders.onnx import Runtime
-from coder_ir.encoders.registry import BUILT_IN, load_encoder
+from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder
 from coder_ir.errors import CoderError, DuplicateId, InvalidValue, ModelMismatch, NotFound
 from coder_ir.intake import check_document, check_text, digest
-from coder_ir.policies import policy_named
+from coder_ir.searching import (
+    DEFAULT_POLICY,
+    Mode,
+    SearchOptions,
+    assemble,
+    breaches,
+    decide,
+    passage_texts,
+    risks,
+    stated,
+)
 from coder_ir.stores import open_store
 from coder_ir.types import (
-    Candidates,
     Condition,
     Document,
     Encoder,
-    Filtered,
-    Hit,
     ModelStamp,
-    Order,
     Policy,
     Ranking,
     Record,
     Span,
     Store,
     VectorPair,
-    Verdict,
 )
+from coder_ir.vectors import cosine
 
-DEFAULT_POLICY = "seq"
 _BATCH_DOCUMENTS = 128
 _BATCH_CHARACTERS = 1_000_000
 _ATTEMPTS = 5  # at a search that another process disturbs
@@ -48,35 +57,6 @@ class Added:
         return Added(self.written + other.written, self.unchanged + other.unchanged)
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """How to search, apart from the query."""
-
-    k: int = 10  # hits
-    policy: str | Policy = DEFAULT_POLICY
-    n: int = 100  # documents each space brings to the pool; raised to k where k is larger
-    where: Sequence[str | Condition] = ()
-
-    def __post_init__(self) -> None:
-        """Refuse what cannot be searched for."""
-        if self.k < 1:
-            raise InvalidValue(f"k must be at least 1, got {self.k}")
-        if self.n < 1:
-            raise InvalidValue(f"the pool must hold at least 1 document, got {self.n}")
-        if isinstance(self.where, str):
-            raise InvalidValue(f"where takes a list of conditions, got the text {self.where!r}")
-
-    @property
-    def conditions(self) -> list[Condition]:
-        """`where` with texts parsed."""
-        return [Condition.parse(w) if isinstance(w, str) else w for w in self.where]
-
-    @property
-    def chosen_policy(self) -> Policy:
-        """`policy` with a name looked up."""
-        return policy_named(self.policy) if isinstance(self.policy, str) else self.policy
-
-
 class Retriever:
     """Search that respects what a query rules out.
 
@@ -86,10 +66,13 @@ class Retriever:
         >>> retriever.search("hotel without noise at night", k=5)
     """
 
-    def __init__(self, encoder: Encoder, store: Store) -> None:
+    def __init__(
+        self, encoder: Encoder, store: Store, *, calibration: Calibration | None = None
+    ) -> None:
         """Join parts that were opened elsewhere; a store built with another model is refused."""
         self.encoder = encoder
         self.store = store
+        self.calibration = calibration
         self._fingerprint = encoder.fingerprint
         self._check_model()
 
@@ -125,7 +108,8 @@ class Retriever:
         try:
             stamp = store.stamp()
             spec = model or (stamp.spec if stamp else BUILT_IN)
-            return cls(load_encoder(spec, runtime=runtime), store)
+            encoder = load_encoder(spec, runtime=runtime)
+            return cls(encoder, store, calibration=load_calibration(spec))
         except BaseException:
             store.close()
             raise
@@ -187,7 +171,7 @@ class Retriever:
             records.append(Record(document, fresh, parts, pair))
         return records
 
-    def search(
+    def search(  # noqa: PLR0913 - one keyword for each of SearchOptions
         self,
         query: str,
         k: int = 10,
@@ -195,17 +179,29 @@ class Retriever:
         policy: str | Policy = DEFAULT_POLICY,
         n: int = 100,
         where: Sequence[str | Condition] = (),
+        exclude: Sequence[str] = (),
+        require: Sequence[str] = (),
+        mode: Mode = "soft",
+        max_risk: float = 1.0,
+        explain: bool = False,
     ) -> Ranking:
-        """At most k hits, best first; fewer where the index or the filter leaves fewer.
+        """At most k hits, best first; fewer where the index or the filters leave fewer.
 
         Args:
             query: what to look for, constraints included.
             k: number of hits.
-            policy: `topical`, `compatibility`, `seq`, `union`, or your own object.
+            policy: `auto`, `topical`, `compatibility`, `seq`, `union`, or your own object.
             n: documents each space brings to the pool.
             where: metadata conditions such as `year>2019`; all must hold.
+            exclude: phrases no hit should be about, beside what the query says.
+            require: phrases every hit should be about.
+            mode: `soft` ranks by them, `hard` also drops what affirms an excluded phrase or lacks
+                a required one.
+            max_risk: drop what breaks the constraint with a probability above this.
+            explain: find the sentence that decided each hit's compatibility.
         """
-        return self.search_many([query], SearchOptions(k, policy, n, where))[0]
+        options = SearchOptions(k, policy, n, where, exclude, require, mode, max_risk, explain)
+        return self.search_many([query], options)[0]
 
     def search_many(
         self,
@@ -222,8 +218,13 @@ class Retriever:
             if not query.strip():
                 raise InvalidValue(f"{place} is empty; say what to look for")
             check_text(query, place)
+        if options.max_risk < 1 and self.calibration is None:
+            raise InvalidValue(
+                f"max_risk needs a calibrated model, which {self.encoder.spec!r} is not; leave it "
+                "out, or calibrate the model with: coder-ir train calibrate"
+            )
         self._check_model()
-        vectors = self.encoder.encode(queries, kind="query")
+        vectors = self._query_vectors(queries, options)
         rankings = []
         for row, query in enumerate(queries):
             one = slice(row, row + 1)
@@ -232,6 +233,14 @@ class Retriever:
             if progress:
                 progress(1)
         return rankings
+
+    def _query_vectors(self, queries: Sequence[str], options: SearchOptions) -> VectorPair:
+        """Explicit constraints enter the compatibility vector in words, the topical one not."""
+        vectors = self.encoder.encode(queries, kind="query")
+        if not (options.exclude or options.require):
+            return vectors
+        worded = self.encoder.encode([options.worded(query) for query in queries], kind="query")
+        return VectorPair(vectors.topical, worded.compatibility)
 
     def _rank(
         self,
@@ -242,49 +251,42 @@ class Retriever:
         where: Sequence[Condition],
     ) -> Ranking:
         """One ranking; taken anew where another process deleted a hit in the middle of it."""
+        constraint = stated(query, vectors.topical[0], self.calibration, options)
         for left in reversed(range(_ATTEMPTS)):
             pool = self.store.candidates(
                 vectors, n=max(options.n, options.k), spaces=policy.spaces, where=where
             )
+            pool = replace(pool, constraint=constraint)
             try:
-                return self._ranking(query, policy, pool, options.k)
+                if constraint.excluded or constraint.required:
+                    texts = passage_texts(pool, self.store.get)
+                    pool = replace(pool, breach=breaches(constraint, texts))
+                risk = risks(pool, self.calibration)
+                order = decide(policy, pool, options, risk)
+                ranking = assemble(
+                    query, policy, pool, order, k=options.k, risk=risk, fetch=self.store.get
+                )
             except NotFound:
                 if not left:
                     raise
+            else:
+                return self._explained(ranking, vectors) if options.explain else ranking
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _ranking(self, query: str, policy: Policy, pool: Candidates, k: int) -> Ranking:
-        order = policy.order(pool)
-        kept, dropped = _by_document(order, pool)
-        kept = kept[:k]
-        documents = self.store.get([pool.doc_ids[verdict.position] for verdict in kept])
-        hits = tuple(
-            Hit(
-                doc_id=document.doc_id,
-                rank=rank,
-                score=verdict.score,
-                topical=float(pool.topical[verdict.position]),
-                compatibility=float(pool.compatibility[verdict.position]),
-                reason=verdict.reason,
-                text=document.text,
-                title=document.title,
-                metadata=document.metadata,
-                passage=pool.passages[verdict.position],
-            )
-            for rank, (verdict, document) in enumerate(zip(kept, documents, strict=True), 1)
-        )
-        filtered = tuple(
-            Filtered(
-                doc_id=pool.doc_ids[verdict.position],
-                score=verdict.score,
-                topical=float(pool.topical[verdict.position]),
-                compatibility=float(pool.compatibility[verdict.position]),
-                reason=verdict.reason,
-                passage=pool.passages[verdict.position],
-            )
-            for verdict in dropped
-        )
-        return Ranking(query, policy.name, hits, filtered)
+    def _explained(self, ranking: Ranking, query: VectorPair) -> Ranking:
+        """Each hit with the sentence without which its compatibility would differ most."""
+        hits = []
+        for hit in ranking:
+            sentences = split_sentences(hit.passage_text)
+            rest = [" ".join(sentences[:i] + sentences[i + 1 :]) for i in range(len(sentences))]
+            if len(sentences) > 1:
+                vectors = self.encoder.encode(rest, kind="document")
+                without = cosine(vectors.compatibility, query.compatibility[0])
+                decisive = int(np.argmax(np.abs(without - hit.compatibility)))
+            else:
+                decisive = 0
+            hits.append(replace(hit, decisive=sentences[decisive] if sentences else ""))
+        return replace(ranking, hits=tuple(hits))
 
     def get(self, doc_id: str) -> Document:
         """One document by its id."""
@@ -359,19 +361,3 @@ def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
         yield batch
     if failure:
         raise failure
-
-
-def _by_document(order: Order, pool: Candidates) -> tuple[list[Verdict], list[Verdict]]:
-    """The first verdict of each document; one kept passage keeps its document."""
-    seen: set[str] = set()
-
-    def first(verdicts: Sequence[Verdict]) -> list[Verdict]:
-        fresh = []
-        for verdict in verdicts:
-            doc_id = pool.doc_ids[verdict.position]
-            if doc_id not in seen:
-                seen.add(doc_id)
-                fresh.append(verdict)
-        return fresh
-
-    return first(order.kept), first(order.dropped)

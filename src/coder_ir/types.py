@@ -71,6 +71,16 @@ class Triplet:
 
 
 @dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a query rules out or insists on, as far as its words tell."""
+
+    probability: float  # that it states a constraint at all, in [0, 1]
+    cues: tuple[str, ...] = ()  # the words that announce it
+    excluded: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Span:
     """A part of a document's content, as character positions."""
 
@@ -124,6 +134,9 @@ class Candidates:
     passages: Sequence[Passage]
     topical: Scores  # cosine, in [-1, 1]
     compatibility: Scores  # cosine, in [-1, 1]
+    constraint: Constraint | None = None  # what the query states; None: nobody looked
+    breach: Scores | None = None  # in [0, 1]: how far a passage goes against its words
+    alike: Floats | None = None  # (n, n) topical cosine between passages
 
     def __len__(self) -> int:
         """Number of passages in the pool."""
@@ -156,11 +169,13 @@ class Hit:
     score: float  # the policy's score, higher is better
     topical: float  # cosine with what the query asks for, in [-1, 1]
     compatibility: float  # cosine with what the query permits, in [-1, 1]
+    risk: float | None  # probability that it breaks the constraint; None: model not calibrated
     reason: str  # one sentence a reader can check against the two scores
     text: str
     title: str
     metadata: Mapping[str, Json]
     passage: Passage
+    decisive: str = ""  # the sentence that decided its compatibility, where it was asked for
 
     @property
     def passage_text(self) -> str:
@@ -177,6 +192,7 @@ class Filtered:
     score: float  # what the policy's ranking would have used
     topical: float  # cosine, in [-1, 1]
     compatibility: float  # cosine, in [-1, 1]
+    risk: float | None
     reason: str
     passage: Passage
 
@@ -189,6 +205,7 @@ class Ranking(Sequence[Hit]):
     policy: str
     hits: tuple[Hit, ...]
     filtered: tuple[Filtered, ...]
+    constraint: Constraint
 
     @overload
     def __getitem__(self, index: int) -> Hit: ...

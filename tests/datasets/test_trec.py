@@ -8,16 +8,16 @@ import pytrec_eval
 
 from coder_ir.datasets.trec import write_run
 from coder_ir.errors import CoderError
-from coder_ir.types import Hit, Passage, Ranking, Span
+from coder_ir.types import Constraint, Hit, Passage, Ranking, Span
 
 
 def ranking(scores: Sequence[float], *, ids: Sequence[str] | None = None) -> Ranking:
     ids = ids or [f"d{i}" for i in range(len(scores))]
     hits = tuple(
-        Hit(d, rank, score, score, score, "", "", "", {}, Passage(0, Span(0, 0)))
+        Hit(d, rank, score, score, score, None, "", "", "", {}, Passage(0, Span(0, 0)))
         for rank, (d, score) in enumerate(zip(ids, scores, strict=True), 1)
     )
-    return Ranking("q", "seq", hits, ())
+    return Ranking("q", "seq", hits, (), Constraint(0.0))
 
 
 def written_scores(path: Path) -> list[float]:

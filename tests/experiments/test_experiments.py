@@ -63,7 +63,7 @@ def test_nevir_is_measured_for_every_policy(tmp_path: Path):
     (table,) = run_experiments(["nevir"], setup(tmp_path), report=quiet)
     figures = json.loads((tmp_path / "out" / "nevir.json").read_text())
     assert figures["queries"] == 2
-    assert list(figures["policies"]) == ["topical", "compatibility", "seq", "union"]
+    assert list(figures["policies"]) == ["auto", "topical", "compatibility", "seq", "union"]
     # With two documents, each query's first two hits hold the violating one unless it is dropped.
     assert figures["policies"]["topical"]["V@2"]["mean"] == 1
     assert figures["policies"]["topical"]["R@5"]["mean"] == 1

@@ -7,28 +7,15 @@ from typing import Any
 import pytest
 
 from coder_ir.errors import InvalidFile, NotFound
-from coder_ir.training.sentences import (
-    READERS,
-    gather,
-    load_triplets,
-    read_cad_nli,
-    read_condaqa,
-    read_fever_symmetric,
-    read_sem_anto_neg,
-    read_written,
-    save_triplets,
-    split_by_group,
-)
+from coder_ir.training.sentences import gather, load_triplets, save_triplets, split_by_group
+from coder_ir.training.sources import CANNOT_FILES
 from coder_ir.types import Triplet
+from tests.conftest import SHARED
 
 
 def written(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-
-
-def parts(triplets: Iterable[Triplet]) -> list[tuple[str, str, str]]:
-    return [(triplet.query, triplet.satisfying, triplet.violating) for triplet in triplets]
 
 
 def passages(triplets: Iterable[Triplet]) -> set[str]:
@@ -47,164 +34,6 @@ ITEM = {
     "qa": "calm",
     "qb": "wild",
 }
-
-
-class TestWritten:
-    def test_each_query_of_an_item_asks_for_its_own_passage(self, tmp_path: Path):
-        written(tmp_path / "contrast.jsonl", [ITEM])
-        assert parts(read_written(tmp_path)) == [
-            ("calm", "Quiet.", "Loud."),
-            ("wild", "Loud.", "Quiet."),
-        ]
-
-    @pytest.mark.parametrize(
-        "second", [{}, {"qb": None}, {"qb": ""}], ids=["none", "null", "empty"]
-    )
-    def test_an_item_may_have_one_query_only(self, tmp_path: Path, second: dict[str, Any]):
-        row = {name: value for name, value in ITEM.items() if name != "qb"} | second
-        written(tmp_path / "contrast.jsonl", [row])
-        assert parts(read_written(tmp_path)) == [("calm", "Quiet.", "Loud.")]
-
-    def test_items_of_one_condaqa_passage_share_the_group_of_that_passage(self, tmp_path: Path):
-        written(
-            tmp_path / "contrast.jsonl",
-            [ITEM | {"id": "conda-44-1"}, ITEM | {"id": "conda-44-2"}],
-        )
-        assert {t.group for t in read_written(tmp_path)} == {"conda-44"}
-
-    def test_its_source_is_told_from_public_ones(self, tmp_path: Path):
-        written(tmp_path / "contrast.jsonl", [ITEM])
-        assert {t.source for t in read_written(tmp_path)} == {"written: ours"}
-
-
-class TestCondaqa:
-    def test_the_passage_that_answers_yes_is_wanted(self, tmp_path: Path):
-        row = {"id": "44-0-2-q10", "question": "open?", "doc_yes": "Open.", "doc_no": "Shut."}
-        written(tmp_path / "dev_flip_triples.jsonl", [row])
-        (found,) = read_condaqa(tmp_path)
-        assert parts([found]) == [("open?", "Open.", "Shut.")]
-        assert found.group == "conda-44"
-
-
-class TestFeverSymmetric:
-    old = (
-        {
-            "id": "89891",
-            "label": "REFUTES",
-            "claim": "It came in 2011 .",
-            "evidence_sentence": "It -LRB- the album -RRB- came in 2014 .",
-        },
-        {
-            "id": "898910000002",
-            "label": "SUPPORTS",
-            "claim": "It came in 2011 .",
-            "evidence_sentence": "It -LRB- the album -RRB- came in 2011 .",
-        },
-        {
-            "id": "898910000003",
-            "label": "SUPPORTS",
-            "claim": "It came in 2014 .",
-            "evidence_sentence": "It -LRB- the album -RRB- came in 2014 .",
-        },
-        {
-            "id": "898910000004",
-            "label": "REFUTES",
-            "claim": "It came in 2014 .",
-            "evidence_sentence": "It -LRB- the album -RRB- came in 2011 .",
-        },
-    )
-
-    @pytest.fixture
-    def folder(self, tmp_path: Path) -> Path:
-        renamed = [
-            {
-                "evidence" if name == "evidence_sentence" else name: value
-                for name, value in r.items()
-            }
-            for r in self.old
-        ]
-        written(tmp_path / "symmetric_v0.1" / "fever_symmetric_full.jsonl", self.old)
-        written(tmp_path / "symmetric_v0.2" / "fever_symmetric_dev.jsonl", renamed[:2])
-        written(tmp_path / "symmetric_v0.2" / "fever_symmetric_test.jsonl", [])
-        return tmp_path
-
-    def test_a_claim_asks_for_its_support_and_against_its_refutation(self, folder: Path):
-        assert parts(read_fever_symmetric(folder)) == [
-            ("It came in 2011.", "It (the album) came in 2011.", "It (the album) came in 2014."),
-            ("It came in 2014.", "It (the album) came in 2014.", "It (the album) came in 2011."),
-        ]
-
-    def test_claims_over_the_same_evidence_share_a_group(self, folder: Path):
-        assert len({t.group for t in read_fever_symmetric(folder)}) == 1
-
-    def test_a_claim_without_a_refutation_gives_nothing(self, folder: Path):
-        written(folder / "symmetric_v0.1" / "fever_symmetric_full.jsonl", self.old[2:3])
-        written(folder / "symmetric_v0.2" / "fever_symmetric_dev.jsonl", [])
-        assert list(read_fever_symmetric(folder)) == []
-
-
-class TestCadNli:
-    def folder(self, root: Path, *rows: tuple[str, str, str]) -> Path:
-        for part in ("train", "dev", "test"):
-            lines = ["sentence1\tsentence2\tgold_label"]
-            lines += ["\t".join(row) for row in rows] if part == "train" else []
-            path = root / "revised_combined" / f"{part}.tsv"
-            path.parent.mkdir(exist_ok=True)
-            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return root
-
-    def test_a_hypothesis_asks_for_what_entails_it_against_what_contradicts_it(
-        self, tmp_path: Path
-    ):
-        folder = self.folder(
-            tmp_path,
-            ("A man rides.", "Someone is moving.", "entailment"),
-            ("A man naps.", "Someone is moving.", "contradiction"),
-            ("A man waits.", "Someone is moving.", "neutral"),
-        )
-        assert parts(read_cad_nli(folder)) == [
-            ("Someone is moving.", "A man rides.", "A man naps.")
-        ]
-
-    def test_a_quotation_mark_is_an_ordinary_character(self, tmp_path: Path):
-        folder = self.folder(
-            tmp_path, ('"A man', "h", "entailment"), ("A man naps.", "h", "contradiction")
-        )
-        assert parts(read_cad_nli(folder)) == [("h", '"A man', "A man naps.")]
-
-
-class TestSemAntoNeg:
-    rows = (
-        {
-            "idx": 0,
-            "label": 2,
-            "input": "You're not fat.",
-            "sentences": ["You're not thin.", "You're fat.", "You're thin."],
-        },
-        {
-            "idx": 1,
-            "label": 2,
-            "input": "You're not fat.",
-            "sentences": ["You're not nonfat.", "You're fat.", "You're nonfat."],
-        },
-    )
-
-    def folder(self, root: Path, *rows: dict[str, Any]) -> Path:
-        path = root / "datasets" / "antonym-substitution" / "original" / "SemAntoNeg_v1.0.json"
-        written(path, rows)
-        return root
-
-    def test_a_statement_asks_for_its_paraphrase_against_each_other_sentence(self, tmp_path: Path):
-        assert parts(read_sem_anto_neg(self.folder(tmp_path, self.rows[0]))) == [
-            ("You're not fat.", "You're thin.", "You're not thin."),
-            ("You're not fat.", "You're thin.", "You're fat."),
-        ]
-
-
-@pytest.mark.parametrize("name", READERS)
-def test_a_source_folder_without_its_file_is_named(tmp_path: Path, name: str):
-    with pytest.raises(NotFound, match="the folder should hold the source as published"):
-        list(READERS[name](tmp_path))
 
 
 class TestGather:
@@ -249,11 +78,51 @@ class TestGather:
             }
             for i in range(400)
         ]
-        TestSemAntoNeg().folder(tmp_path / "CANNOT", *rows)
+        folder = tmp_path / "CANNOT" / "datasets"
+        path = folder / "antonym-substitution" / "original" / "SemAntoNeg_v1.0.json"
+        written(path, rows)
+        for name in CANNOT_FILES:
+            path = folder / f"{name}.tsv"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("sentence\tnegated\n", encoding="utf-8")
         train, held_out = split_by_group(gather(tmp_path, cap=1000, seed=1), share=0.5)
         assert train
         assert held_out
         assert not passages(train) & passages(held_out)
+
+
+LINE = "one two three four five six seven eight nine ten"
+
+
+class TestAway:
+    @pytest.fixture
+    def root(self, tmp_path: Path) -> Path:
+        items = [
+            ITEM | {"id": "ours-0", "a": f"Said {LINE.upper()}, then.", "b": "No."},
+            ITEM | {"id": "ours-1", "qa": LINE, "qb": None},
+            ITEM | {"id": "ours-2", "a": LINE.replace("eight", "8"), "b": "Never."},
+        ]
+        written(tmp_path / "written" / "contrast.jsonl", items)
+        return tmp_path
+
+    def groups(self, root: Path, *away: str) -> set[str]:
+        return {t.satisfying for t in gather(root, cap=10, seed=1, away=away)}
+
+    def test_a_text_that_shares_eight_words_in_a_row_is_kept_out(self, root: Path):
+        near = "A B. " + LINE.replace(" nine ten", "; more")
+        assert self.groups(root, "other text", near) == {LINE.replace("eight", "8"), "Never."}
+
+    def test_seven_words_in_a_row_do_no_harm(self, root: Path):
+        near = LINE.replace(" eight", " x").replace("nine", "y")
+        assert self.groups(root, near) == self.groups(root)
+
+    def test_the_run_may_be_anywhere_in_a_text(self, root: Path):
+        assert LINE.replace("eight", "8") not in self.groups(
+            root, "start three four five six seven 8 nine ten end"
+        )
+
+    def test_without_texts_to_keep_away_from_nothing_is_dropped(self, root: Path):
+        assert len(self.groups(root)) == 5
 
 
 class TestSplitByGroup:
@@ -314,16 +183,17 @@ class TestFiles:
             load_triplets(tmp_path / "t.jsonl")
 
 
+@pytest.fixture(scope="module")
+def published() -> list[Triplet]:
+    """Every triplet of the published sources, read once; empty where they are not."""
+    root = SHARED / "data" / "training"
+    return gather(root, cap=10**9, seed=1) if root.is_dir() else []
+
+
 class TestPublishedSources:
     @pytest.fixture
-    def every(self, shared: Path) -> list[Triplet]:
-        return gather(shared / "data" / "training", cap=10**9, seed=1)
-
-    def test_every_source_is_read_whole(self, every: list[Triplet]):
-        counts = Counter(t.source.split(":")[0] for t in every)
-        assert counts["CAD-NLI"] == 771
-        assert counts["FeverSymmetric"] == 706
-        assert counts["SemAntoNeg"] == 6304
+    def every(self, shared: Path, published: list[Triplet]) -> list[Triplet]:
+        return published
 
     def test_no_text_of_the_nevir_test_set_is_in_a_triplet(
         self, every: list[Triplet], shared: Path
@@ -343,3 +213,12 @@ class TestPublishedSources:
         assert held_out
         both = passages(train) & passages(held_out)
         assert Counter(t.source for t in held_out if passages([t]) & both) == {}
+
+    def test_the_open_half_of_nevir_can_be_kept_away_from(self, shared: Path):
+        path = shared / "data" / "nevir" / "test_open.jsonl"
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        away = [row[name] for row in rows for name in ("q1", "q2", "doc1", "doc2")]
+        root = shared / "data" / "training"
+        kept = gather(root, cap=100, seed=1, away=away)
+        counts = Counter(t.source for t in kept if not t.source.startswith("written"))
+        assert set(counts.values()) == {100}

@@ -29,7 +29,8 @@ def demo(
     Example: coder-ir demo --keep demo-index
     """
     from coder_ir.datasets.sample import load_sample
-    from coder_ir.retriever import DEFAULT_POLICY, Retriever, SearchOptions
+    from coder_ir.retriever import Retriever
+    from coder_ir.searching import DEFAULT_POLICY, SearchOptions
 
     documents, queries = load_sample()
     folder = keep or Path(tempfile.mkdtemp(prefix="coder-ir-demo-"))

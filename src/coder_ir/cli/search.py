@@ -11,7 +11,7 @@ from coder_ir.cli.talk import progress_bar, say
 
 if TYPE_CHECKING:
     from coder_ir import Ranking, SearchOptions
-    from coder_ir.types import Policy
+    from coder_ir.types import Constraint, Policy
 
 Index = Annotated[str, typer.Argument(help="Folder of the index.", metavar="INDEX")]
 Model = Annotated[
@@ -23,13 +23,26 @@ Model = Annotated[
 Threads = Annotated[int, typer.Option(help="CPU threads; 0 takes all.", min=0)]
 MaxLength = Annotated[int | None, typer.Option(help="Token limit; default: the model's own.")]
 K = Annotated[int, typer.Option("-k", help="Number of hits.")]
-PolicyName = Annotated[str, typer.Option("--policy", help="topical, compatibility, seq or union.")]
+PolicyName = Annotated[
+    str, typer.Option("--policy", help="auto, topical, compatibility, seq or union.")
+]
 Pool = Annotated[int, typer.Option(help="Documents each space brings to the pool.")]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         help="Metadata condition: field=value, field<3, field>3, 'field in a,b'. Repeatable."
     ),
+]
+Exclude = Annotated[list[str] | None, typer.Option(help="What no hit should be about. Repeatable.")]
+Require = Annotated[
+    list[str] | None, typer.Option(help="What every hit should be about. Repeatable.")
+]
+Hard = Annotated[
+    bool,
+    typer.Option("--hard", help="Drop what affirms an excluded phrase or lacks a required one."),
+]
+MaxRisk = Annotated[
+    float, typer.Option(help="Drop what breaks the constraint more probably than this.")
 ]
 Alpha = Annotated[float | None, typer.Option(help="Weight of the topical side (seq, union).")]
 Tau = Annotated[float | None, typer.Option(help="Least compatibility (seq).")]
@@ -94,6 +107,10 @@ def search(
     policy: PolicyName = "",
     pool: Pool = 100,
     where: Where = None,
+    exclude: Exclude = None,
+    require: Require = None,
+    hard: Hard = False,
+    max_risk: MaxRisk = 1.0,
     alpha: Alpha = None,
     tau: Tau = None,
     quantile: Quantile = None,
@@ -108,8 +125,21 @@ def search(
     """
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.retriever import Retriever
+    from coder_ir.searching import SearchOptions
 
-    options = _options(k, _policy(policy, alpha, tau, quantile), pool, where)
+    options = _checked(
+        SearchOptions(
+            k=k,
+            policy=_policy(policy, alpha, tau, quantile),
+            n=pool,
+            where=tuple(where or ()),
+            exclude=tuple(exclude or ()),
+            require=tuple(require or ()),
+            mode="hard" if hard else "soft",
+            max_risk=max_risk,
+            explain=explain,
+        )
+    )
     runtime = Runtime(threads=threads)
     with Retriever.open(index, model=model, read_only=True, runtime=runtime) as retriever:
         ranking = retriever.search_many([query], options)[0]
@@ -130,6 +160,10 @@ def run(
     policy: PolicyName = "",
     pool: Pool = 100,
     where: Where = None,
+    exclude: Exclude = None,
+    require: Require = None,
+    hard: Hard = False,
+    max_risk: MaxRisk = 1.0,
     alpha: Alpha = None,
     tau: Tau = None,
     quantile: Quantile = None,
@@ -145,8 +179,20 @@ def run(
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.errors import NotFound
     from coder_ir.retriever import Retriever
+    from coder_ir.searching import SearchOptions
 
-    options = _options(k, _policy(policy, alpha, tau, quantile), pool, where)
+    options = _checked(
+        SearchOptions(
+            k=k,
+            policy=_policy(policy, alpha, tau, quantile),
+            n=pool,
+            where=tuple(where or ()),
+            exclude=tuple(exclude or ()),
+            require=tuple(require or ()),
+            mode="hard" if hard else "soft",
+            max_risk=max_risk,
+        )
+    )
     asked = load_queries(queries)
     if not output.parent.is_dir():
         raise NotFound(f"no folder {output.parent} to write {output.name} into")
@@ -197,7 +243,7 @@ def _policy(
     """A named policy, its settings changed where options say so."""
     from coder_ir.errors import InvalidValue
     from coder_ir.policies import policy_named
-    from coder_ir.retriever import DEFAULT_POLICY
+    from coder_ir.searching import DEFAULT_POLICY
 
     name = name or DEFAULT_POLICY
     given = {"alpha": alpha, "tau": tau, "p": quantile}
@@ -214,12 +260,9 @@ def _policy(
     return replace(policy, **settings)  # type: ignore[type-var]
 
 
-def _options(k: int, policy: "str | Policy", pool: int, where: list[str] | None) -> "SearchOptions":
-    from coder_ir.retriever import SearchOptions
-
-    options = SearchOptions(k=k, policy=policy, n=pool, where=tuple(where or ()))
-    # Name and conditions are checked before a model is loaded.
-    return SearchOptions(k=k, policy=options.chosen_policy, n=pool, where=options.conditions)
+def _checked(options: "SearchOptions") -> "SearchOptions":
+    """The options with name and conditions looked up, before a model is loaded."""
+    return replace(options, policy=options.chosen_policy, where=options.conditions)
 
 
 def _nothing(documents: int, where: list[str] | None) -> str:
@@ -236,6 +279,7 @@ def _print_json(ranking: "Ranking", *, explain: bool) -> None:
             "score": hit.score,
             "topical": hit.topical,
             "compatibility": hit.compatibility,
+            "risk": hit.risk,
             "text": hit.text,
             "title": hit.title,
             "metadata": dict(hit.metadata),
@@ -246,6 +290,8 @@ def _print_json(ranking: "Ranking", *, explain: bool) -> None:
             },
             "reason": hit.reason,
         }
+        if explain:
+            row["decisive"] = hit.decisive
         typer.echo(json.dumps(row, ensure_ascii=False))
     for gone in ranking.filtered if explain else ():
         row = {
@@ -254,6 +300,7 @@ def _print_json(ranking: "Ranking", *, explain: bool) -> None:
             "score": gone.score,
             "topical": gone.topical,
             "compatibility": gone.compatibility,
+            "risk": gone.risk,
             "reason": gone.reason,
         }
         typer.echo(json.dumps(row, ensure_ascii=False))
@@ -264,8 +311,11 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    console = Console()
+    if explain:
+        console.print(f"[dim]{escape(_constraint(ranking.constraint))}[/]\n")
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
-    for name in ("", "score", "topical", "compat."):
+    for name in ("", "score", "topical", "compat.", "risk"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column(f"hits by {ranking.policy}", overflow="fold")
     for hit in ranking:
@@ -274,9 +324,10 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
         words = f"[bold]{escape(hit.doc_id)}[/]{part}  {shown}"
         if explain:
             words += f"\n[dim]{escape(hit.reason)}[/]"
+            words += f"\n[dim]Decided by: “{escape(_shortened(hit.decisive))}”[/]"
         scores = (f"{value:.3f}" for value in (hit.score, hit.topical, hit.compatibility))
-        table.add_row(str(hit.rank), *scores, words)
-    console = Console()
+        risk = "" if hit.risk is None else f"{hit.risk:.2f}"
+        table.add_row(str(hit.rank), *scores, risk, words)
     console.print(table)
     if ranking.filtered:
         console.print(f"\n[dim]{len(ranking.filtered)} more were filtered as incompatible.[/]")
@@ -284,6 +335,19 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
         console.print(f"  [red]✗[/] [bold]{escape(gone.doc_id)}[/]  [dim]{escape(gone.reason)}[/]")
     if explain and len(ranking.filtered) > 10:
         console.print(f"  [dim]and {len(ranking.filtered) - 10} more (all with --json)[/]")
+
+
+def _constraint(constraint: "Constraint") -> str:
+    """What the query was understood to state."""
+    words = f"Constraint: probability {constraint.probability:.2f}"
+    for name, found in (
+        ("cue", constraint.cues),
+        ("excluded", constraint.excluded),
+        ("required", constraint.required),
+    ):
+        if found:
+            words += f"; {name}: {', '.join(found)}"
+    return words + "."
 
 
 def _shortened(text: str, width: int = 220) -> str:

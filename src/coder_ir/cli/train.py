@@ -66,9 +66,13 @@ def wordnet(
 
 @data_app.command("sentences")
 def sentences(
-    source: Annotated[Path, typer.Argument(help="Folder of source folders as published.")],
+    source: Annotated[list[Path], typer.Argument(help="Folders of source folders as published.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="Triplet file to write (jsonl).")],
     *,
+    away: Annotated[
+        list[Path] | None,
+        typer.Option(help="jsonl of a benchmark: no text that shares eight words in a row."),
+    ] = None,
     cap: Annotated[int, typer.Option(help="Triplets of a public source, at most.")] = 800,
     development: Annotated[float, typer.Option(help="Share of groups held out.")] = 0.08,
     seed: Annotated[int, typer.Option(help="Of the sample where a source is capped.")] = 13,
@@ -77,13 +81,13 @@ def sentences(
 
     The held-out part goes beside the output, as NAME.development.jsonl.
 
-    Example: coder-ir data sentences sources -o triplets/sentences.jsonl
+    Example: coder-ir data sentences recipes sources -o triplets/sentences.jsonl
     """
     from collections import Counter
 
-    from coder_ir.training.sentences import gather, save_triplets, split_by_group
+    from coder_ir.training.sentences import gather, save_triplets, split_by_group, texts_in
 
-    triplets = gather(source, cap=cap, seed=seed)
+    triplets = gather(*source, cap=cap, seed=seed, away=texts_in(away or ()))
     train_part, held_out = split_by_group(triplets, share=development)
     save_triplets(train_part, output)
     save_triplets(held_out, output.with_suffix(".development.jsonl"))
@@ -137,3 +141,23 @@ def export(
     if not report.passed:
         say("the quantised vectors stray too far from torch's (cosine below 0.99)")
         raise typer.Exit(1)
+
+
+@train_app.command("calibrate")
+def calibrate(
+    model: Annotated[Path, typer.Argument(help="Model folder to calibrate.")],
+    *,
+    written: Annotated[
+        Path,
+        typer.Option(help="Folder with queries*.jsonl and contrast.development.jsonl."),
+    ],
+    triplets: Annotated[Path, typer.Option(help="Triplets the encoder was trained on.")],
+    seed: Annotated[int, typer.Option(help="Of the folds.")] = 13,
+) -> None:
+    """Fit constraint detection and the risk of a hit, and store both in a model folder.
+
+    Example: coder-ir train calibrate my-model --written recipes/written --triplets train.jsonl
+    """
+    from coder_ir.training.calibrate import calibrate as fit
+
+    typer.echo(fit(model, written=written, triplets=triplets, seed=seed).table())

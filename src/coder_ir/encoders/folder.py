@@ -38,13 +38,17 @@ class Manifest:
     compatibility: Role
     sha256: dict[str, str]  # file name to hex digest
     trunk: str | None = None  # file of the graph with the layers that both roles share
+    calibration: str | None = None  # file of what was fitted on development data
 
     @property
     def fingerprint(self) -> str:
         """Digest of all that decides a vector."""
         parts = {
-            key: value for key, value in asdict(self).items() if key not in ("name", "licence")
+            key: value
+            for key, value in asdict(self).items()
+            if key not in ("name", "licence", "calibration")
         }
+        parts["sha256"] = {k: v for k, v in self.sha256.items() if k != self.calibration}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
     def role(self, space: Space) -> Role:
@@ -84,7 +88,7 @@ class Manifest:
 
     def verify(self, folder: Path) -> None:
         """Compare every file with its digest."""
-        needed = {self.tokenizer, *self.graphs}
+        needed = {self.tokenizer, *self.graphs, *filter(None, [self.calibration])}
         if missing := sorted(needed - set(self.sha256)):
             raise ModelMismatch(f"{folder / MANIFEST} gives no sha256 for {', '.join(missing)}")
         for name, expected in self.sha256.items():

@@ -1,17 +1,20 @@
 """From what a user passes as `model=` to an encoder."""
 
+import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
+from coder_ir.calibration import Calibration
 from coder_ir.encoders.combined import CombinedEncoder, SpaceEncoder
-from coder_ir.encoders.folder import MANIFEST
+from coder_ir.encoders.folder import MANIFEST, Manifest
 from coder_ir.encoders.onnx import OnnxEncoder, OnnxSpace, Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Encoder, Space
 
 BUILT_IN = "built-in"
+_LIMITED = re.compile(r"@\d+$")
 
 
 def built_in_folder() -> Path:
@@ -43,6 +46,15 @@ def load_encoder(model: str, *, runtime: Runtime | None = None) -> Encoder:
         _side(sides[1], "compatibility", runtime),
         spec="+".join(_absolute(side) for side in sides) + limit,
     )
+
+
+def load_calibration(model: str) -> Calibration | None:
+    """What was fitted on development data for a model folder; None for any other pair."""
+    folder = _model_folder(model.rpartition("@")[0] if _LIMITED.search(model) else model)
+    if folder is None:
+        return None
+    manifest = Manifest.load(folder)
+    return Calibration.load(folder / manifest.calibration) if manifest.calibration else None
 
 
 def _with_limit(model: str, runtime: Runtime) -> tuple[str, Runtime]:

@@ -19,7 +19,8 @@ from coder_ir.metrics import (
     violation_at,
 )
 from coder_ir.policies import POLICIES
-from coder_ir.retriever import Retriever, SearchOptions
+from coder_ir.retriever import Retriever
+from coder_ir.searching import SearchOptions
 from coder_ir.types import Policy, Query, VectorPair
 
 _METRICS = {

@@ -20,7 +20,8 @@ from coder_ir.metrics import (
     per_query,
 )
 from coder_ir.policies import Sequential, TopicalOnly, Union
-from coder_ir.retriever import Retriever, SearchOptions
+from coder_ir.retriever import Retriever
+from coder_ir.searching import SearchOptions
 from coder_ir.types import Document, Policy, Qrels, Query
 from coder_ir.vectors import best_first, cosine
 

@@ -9,6 +9,7 @@ from coder_ir.stores.exact import ExactIndex, Mask, Positions
 from coder_ir.types import Candidates, Floats, Passage, Space, Span, VectorPair
 from coder_ir.vectors import best_first, cosine
 
+_COMPARED = 2000  # passages of a pool; past that their mutual likeness takes too much memory
 _MARGIN = 1e-5  # how far float32 search scores may stray from the rounded ones
 
 
@@ -70,13 +71,15 @@ class PassageTable:
             found |= self._best_documents(space, query.space(space)[0], n, allowed)
         order = sorted(found, key=lambda i: (self._rows[i].doc_id, self._rows[i].passage.number))
         positions = np.array(order, dtype=np.int64)
+        rows = self._indexes["topical"].rows(positions)
         return Candidates(
             doc_ids=[self._rows[i].doc_id for i in order],
             passages=[self._rows[i].passage for i in order],
-            topical=cosine(self._indexes["topical"].rows(positions), query.topical[0]),
+            topical=cosine(rows, query.topical[0]),
             compatibility=cosine(
                 self._indexes["compatibility"].rows(positions), query.compatibility[0]
             ),
+            alike=rows @ rows.T if len(rows) <= _COMPARED else None,
         )
 
     def _best_documents(

@@ -20,6 +20,9 @@ class Stage:
     batch_size: int = 16
     learning_rate: float = 2e-5
     warmup: float = 0.1  # share of the stage's steps
+    anchor: float = 0.0  # weight of staying at the base encoder's similarity of unrelated texts
+    pairwise: float = 0.0  # weight of the loss over satisfying against violating alone
+    symmetric: float = 0.0  # weight of the loss that lets a passage pick its query
 
     def __post_init__(self) -> None:
         """Refuse what would train nothing."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from coder_ir.encoders.folder import file_sha256
 from coder_ir.errors import InvalidValue, MissingExtra, NotFound
 from coder_ir.training.config import Config, Stage
+from coder_ir.training.loss import contrastive_loss, positives_of
 from coder_ir.training.model_card import write_model_card
 from coder_ir.training.sentences import load_triplets
 from coder_ir.training.tower import Tower, load_base
@@ -129,12 +130,12 @@ def _run_stage(config: Config, stage: Stage, tower: Tower, report: Report) -> di
     step = checkpoint.load(parameters, optimiser)
     if step < len(batches) or held_out:
         _cache(config, triplets if step < len(batches) else [], held_out, tower, report)
-    positives = _positives(triplets)
+    positives = positives_of(triplets)
     per_epoch = len(batches) // stage.epochs
     started, losses = time.monotonic(), []
     while step < len(batches):
         _set_rate(optimiser, stage, step, len(batches))
-        loss = mnrl(tower, batches[step], positives, config)
+        loss = contrastive_loss(tower, batches[step], positives, config=config, stage=stage)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_([p for _, p in parameters], 1.0)
@@ -192,36 +193,6 @@ def plan(triplets: Sequence[Triplet], batch_size: int, seed: int) -> list[list[T
             batches.append([])
         batches[-1] += bundle
     return [batch for batch in batches if len(batch) > 1]
-
-
-def mnrl(
-    tower: Tower, batch: Sequence[Triplet], positives: dict[str, set[str]], config: Config
-) -> torch.Tensor:
-    """Multiple negatives ranking loss; the violating passages are hard negatives.
-
-    A passage that satisfies the query never counts as its negative, wherever it stands.
-    """
-    import torch
-
-    passages = [t.satisfying for t in batch] + [t.violating for t in batch]
-    queries = tower.embed([config.query_prefix + t.query for t in batch], train=True)
-    documents = tower.embed(passages, train=True)
-    scores = config.scale * queries @ documents.T  # (batch, 2 x batch)
-    mask = torch.tensor(
-        [
-            [i != j and p in positives[t.query] for j, p in enumerate(passages)]
-            for i, t in enumerate(batch)
-        ]
-    )
-    scores = scores.masked_fill(mask, float("-inf"))
-    return torch.nn.functional.cross_entropy(scores, torch.arange(len(batch)))
-
-
-def _positives(triplets: Sequence[Triplet]) -> dict[str, set[str]]:
-    positives: dict[str, set[str]] = defaultdict(set)
-    for triplet in triplets:
-        positives[triplet.query].add(triplet.satisfying)
-    return positives
 
 
 def develop(tower: Tower, triplets: Sequence[Triplet], config: Config) -> Development:

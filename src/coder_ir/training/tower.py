@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -42,10 +43,13 @@ class Tower:
         self.frozen_layers = frozen_layers
         self.max_length = min(max_length, int(model.max_seq_length or max_length))
         self._cache: dict[str, torch.Tensor] = {}
+        self._first: dict[str, torch.Tensor] = {}
         if frozen_layers < 0:
             raise InvalidValue(f"frozen_layers must be 0 or more, got {frozen_layers}")
         if frozen_layers:
             self._freeze(frozen_layers)
+        base: Any = copy.deepcopy(self.network)
+        self._base = base.eval().requires_grad_(requires_grad=False)
 
     def _freeze(self, frozen_layers: int) -> None:
         layers = getattr(getattr(self.network, "encoder", None), "layer", None)
@@ -100,16 +104,27 @@ class Tower:
             back = sorted(range(len(order)), key=lambda i: order[i])
             return torch.cat(parts)[back]
 
-    def _embed(self, texts: Sequence[str]) -> torch.Tensor:
+    def at_first(self, texts: Sequence[str]) -> torch.Tensor:
+        """Unit vectors of the base encoder, as they were before any training."""
         import torch
 
+        new = list(dict.fromkeys(text for text in texts if text not in self._first))
+        with torch.no_grad():
+            for part in _chunks(sorted(new, key=len), 8):
+                self._first.update(zip(part, self._embed(part, self._base), strict=True))
+        return torch.stack([self._first[text] for text in texts])
+
+    def _embed(self, texts: Sequence[str], network: Any = None) -> torch.Tensor:
+        import torch
+
+        network = network or self.network
         if self.frozen_layers:
             hidden, mask = self._cached(texts)
             bias = _attention_bias(mask)
-            for layer in self.network.encoder.layer[self.frozen_layers :]:
+            for layer in network.encoder.layer[self.frozen_layers :]:
                 hidden = _first(layer(hidden, attention_mask=bias))
         else:
-            hidden, mask = self._whole(texts)
+            hidden, mask = self._whole(texts, network)
         weights = mask.unsqueeze(-1).to(hidden.dtype)
         pooled = (hidden * weights).sum(1) / weights.sum(1)
         return torch.nn.functional.normalize(pooled, dim=1)
@@ -123,9 +138,9 @@ class Tower:
             return_tensors="pt",
         )
 
-    def _whole(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+    def _whole(self, texts: Sequence[str], network: Any) -> tuple[torch.Tensor, torch.Tensor]:
         tokens = self._tokens(texts)
-        return self.network(**tokens).last_hidden_state, tokens["attention_mask"]
+        return network(**tokens).last_hidden_state, tokens["attention_mask"]
 
     def _lower(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         tokens = self._tokens(texts)

@@ -1,0 +1,52 @@
+"""Small fitted models that turn scores into probabilities; they travel with a model folder."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coder_ir.errors import InvalidFile, NotFound
+from coder_ir.types import Scores
+
+
+@dataclass(frozen=True, slots=True)
+class Logistic:
+    """The probability 1 / (1 + exp(-(bias + weights . features)))."""
+
+    weights: tuple[float, ...]
+    bias: float
+
+    def probability(self, features: NDArray[np.floating]) -> Scores:
+        """One value for each row of features (n, weights)."""
+        logits = self.bias + np.asarray(features, dtype=np.float64) @ np.array(self.weights)
+        return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was fitted on development data for one pair of encoders."""
+
+    detector: Logistic  # that a query states a constraint: its shape, then its topical vector
+    risk: Logistic  # that a passage breaks it: topical, compatibility, breach
+
+    def save(self, path: Path) -> None:
+        """Write as JSON."""
+        path.write_text(json.dumps(asdict(self)) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read what `save` wrote."""
+        if not path.is_file():
+            raise NotFound(f"no calibration {path}")
+        try:
+            raw = json.loads(path.read_text(encoding="utf-8"))
+            detector, risk = (
+                Logistic(tuple(float(w) for w in raw[name]["weights"]), float(raw[name]["bias"]))
+                for name in ("detector", "risk")
+            )
+        except (ValueError, TypeError, KeyError) as error:
+            raise InvalidFile(f"{path} is not a calibration: {error}") from error
+        return cls(detector, risk)

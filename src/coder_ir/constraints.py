@@ -1,0 +1,271 @@
+"""Query text to the constraint it states: which words say so, what is excluded, what required."""
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from coder_ir.calibration import Logistic
+from coder_ir.types import Constraint, Floats
+
+_MENTION = (
+    r"(?:mention|includ|involv|cover|discuss|consider|featur|contain|refer|touch|talk)"
+    r"(?:e|ing|ring)?(?: to| on| about)?"
+)
+_NOT = (
+    r"(?:(?:do|does|did|is|are|was|were|has|have|had|wo|ca|should|would|could)n['’]t|"
+    r"(?:do|does|did|should|would|could|will|must|can|is|are|was|were|has|have|had) not|cannot|"
+    r"not|never)"
+)
+_AFTER: dict[str, str] = {
+    # family: words that the excluded part follows
+    "exception": (
+        r"with the exception of|except(?:ing)?(?: for)?|exclud(?:ing|es|e)|exclusive of|"
+        r"other than|apart from|aside from|besides|save for|barring|outside of|in addition to|"
+        r"not counting|(?:anything|everything|all|anywhere|anyone) but|leaving aside|"
+        r"(?:sett?|leav|putt?)(?:ing|e)? (?:aside|to one side)|regardless of|irrespective of|"
+        r"unrelated to|separate from|independent of|different (?:from|to|than)|beyond|"
+        r"bar(?= [A-Z])|save(?= [A-Z]| the)|else(?:where)? than|over and above|"
+        r"(?:to the exclusion|with the omission) of|discounting|exempting|dismissing|"
+        r"(?:look|get)(?:ing)? past|alternatives? to"
+    ),
+    "omission": (
+        rf"without(?: even)?(?: {_MENTION})?|not to mention|{_NOT} {_MENTION}|no mention of|"
+        r"leav(?:e|es|ing) out|omit(?:s|ting)?|skip(?:s|ping)?|ignor(?:e|es|ing)|"
+        r"disregard(?:s|ing)?|minus|sans|spar(?:e|ing)(?: me| us)?|cut out|hold the|drop(?= the)|"
+        r"(?:pass|gloss)(?:ing)? over|rul(?:e|ing) out|refrain(?:ing)? from(?: \w+ing)?|"
+        r"forget(?: about)?|say nothing of|keep quiet about|subtracts?|take away|"
+        r"(?:read|heard|know) (?:enough|plenty|all) about"
+    ),
+    "preference": (
+        r"instead of|rather than|as opposed to|as against|unlike|in (?:place|lieu) of|"
+        r"avoid(?:s|ing)?|"
+        rf"{_NOT} (?:want|need|like|eat|use|care)(?: to)?(?: use)?(?: about)?|can['’]?t stand|"
+        r"hates?|tired of|sick of|fed up with|allergic to|intolerant (?:to|of)|nowhere near|"
+        r"already (?:know|have|own|read|seen|tried)(?: about)?|far from|"
+        r"(?:stay|steer|keep)(?:ing)? (?:well )?(?:clear|away) (?:of|from)"
+    ),
+    "lack": (
+        r"free (?:of|from)|devoid of|lack(?:s|ing)?(?: of| in)?|fail(?:s|ed|ing)? to|absence of|"
+        r"refus(?:e|es|ed|ing) to|unable to|nothing (?:about|on|with|near|to do with|from|made)|"
+        r"none of|neither|no longer|no"
+    ),
+    "negation": rf"but not|{_NOT}|won['’]t|can['’]t",
+}
+_INSIDE: dict[str, str] = {
+    # family: words that hold the excluded part
+    "aside": (
+        r"(?:leav|keep|put|sett?|tak)(?:e|ing|ting)? (?P<x>[^,;:.!?]{2,40}?) "
+        r"(?:out|aside|off|apart|to one side)"
+    ),
+    "excepted": (
+        r"(?:(?<=, )|(?<=^))(?P<x>[^,;:.!?]{2,50}?) (?:be?ing )?(?:left |set |obviously )*"
+        r"(?:excepted|excluded|aside|apart|notwithstanding|discounted|left out|the exception)"
+    ),
+    "else": r"(?:what|which|who|where|how|any|anything|anyone) (?:else|others?)",
+    "free": r"(?P<x>[a-z]{2,})[- ]free(?! (?:of|from|to|trial|shipping))",
+    "non": r"(?-i:[nN]on-(?=\w)|[nN]on(?=[a-z]))(?P<x>\w{2,})",
+    "less": r"(?P<x>[a-z]{3,})less",
+    "un": r"un(?P<x>[a-z]{3,}ed)",
+}
+_PATTERNS: dict[str, re.Pattern[str]] = {
+    **{
+        name: re.compile(rf"(?<![\w-])(?:{words})(?![\w-])", re.IGNORECASE)
+        for name, words in _AFTER.items()
+    },
+    **{name: re.compile(rf"\b{words}\b", re.IGNORECASE) for name, words in _INSIDE.items()},
+}
+FAMILIES = tuple(_PATTERNS)
+# A cue word inside one of these states nothing.
+_SILENT = re.compile(
+    r"\b(?:whether )?or not\b|\bif not\b|\bwhy not\b|\bnot (?:found|only|guilty|working)\b|"
+    r"\bno such\b|\bno\.? ?\d+|\bis not (?:an? (?:object|function)|defined|equal)\b|"
+    r"\bis not (?:subscriptable|callable|recognized)\b|"
+    r"\bnot[- ]for[- ]profit\b|\bno contest\b|\bno[- ]fault\b|\bno one\b|\bneedless\b|\bunless\b|"
+    r"\bnon[- ]?(?:sense|profit|compete|sequitur|proliferation|aligned|e|etheless)\b|"
+    r"\b(?:regard|nonethe|neverthe|doubt|use|home|end|price|wire|count)less\b|\bunited\b|"
+    r"\b(?:for|is|are|get|be|set|feel|break|the|a|and|or|with)[- ]free\b",
+    re.IGNORECASE,
+)
+_END = re.compile(
+    r"[,;:.!?()\[\]{}]|\s[-–—]\s|\b(?:with|that|which|who|whom|whose|where|when|while|because|"
+    r"since|but|please|for|so|then|if|though|although|as|tell|what|how|is|are|was|were|also|in|from|near|despite|needed|"
+    r"required)\b",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(
+    r"(?:any|all|information|info|details?|mention|references?|on|about|regarding|concerning|"
+    r"related|talking|going into|to|of|into|anything|things?|stuff|be|been|being|have|has|"
+    r"includ(?:e|ing)|mention(?:ing)?)\s+",
+    re.IGNORECASE,
+)
+_TITLE_STARTS = ("no", "never", "without", "neither", "don't", "can't", "skip", "everything but")
+_WHY = re.compile(r"\s*(?:why|how come)\b", re.IGNORECASE)
+_QUOTED = re.compile(r"\s*[\"“‘«](?P<inside>[^\"”’»]{2,}?)[\"”’»]")
+_REQUIRED = re.compile(r"(?P<x>[^,;:.!?]+?)\s+(?:instead of|rather than|as opposed to)\s", re.I)
+_QUESTION = re.compile(
+    r"(?:who|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should)\b", re.I
+)
+_REQUEST = re.compile(
+    r"(?:please\s+|could you\s+|can you\s+)*(?:tell|give|provide|list|describe|explain|"
+    r"introduce|show|find|name|recommend|suggest|write|summari[sz]e|outline|talk|discuss|present|share|help|let|"
+    r"look|search|get|i want|i need|i['’]?d like|i would like|i['’]m looking|we want|we need)\b",
+    re.IGNORECASE,
+)
+_STATEMENT = re.compile(r"[^?]*[a-z]\.\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Cue:
+    """Words of a query that announce an exclusion."""
+
+    family: str
+    words: str
+    excluded: str  # what they rule out; "" where it could not be told
+    start: int  # character position of the words
+
+
+def find_cues(query: str) -> list[Cue]:
+    """Every cue of a query, in order, none inside another; longer ones win."""
+    taken = [match.span() for match in _SILENT.finditer(query)]
+    asks_why = _WHY.match(query) is not None
+    cues = []
+    for family, pattern in _PATTERNS.items():
+        if asks_why and family in ("negation", "lack", "preference"):
+            continue
+        for match in pattern.finditer(query):
+            start, end = match.span()
+            if any(start < b and a < end for a, b in taken) or _is_name(query, start, end):
+                continue
+            taken.append((start, end))
+            inside = match.groupdict().get("x")
+            cues.append(Cue(family, match[0], inside or _excluded(query[end:]), start))
+    return sorted(cues, key=lambda cue: cue.start)
+
+
+def _is_name(query: str, start: int, end: int) -> bool:
+    """Whether the cue is part of a title, such as Doctors Without Borders or No Man's Sky."""
+    if not query[start].isupper() or query.isupper():
+        return False
+    follows = re.match(r"\s+(?:an?\s|the\s|but\s)?(?P<next>\w)", query[end:])
+    before = query[:start].rstrip()
+    opens = query[start:end].lower() in _TITLE_STARTS and "," not in query[end:]
+    titled = before[-1].isalnum() if before else opens
+    return titled and follows is not None and follows["next"].isupper()
+
+
+def _excluded(rest: str) -> str:
+    """The phrase that follows a cue, without words that only lead up to it."""
+    while (lead := _LEAD.match(rest.lstrip())) is not None:
+        rest = rest.lstrip()[lead.end() :]
+    if (quoted := _QUOTED.match(rest)) is not None:
+        return quoted["inside"].strip()
+    rest = rest.lstrip()
+    end = _END.search(rest, 1)
+    phrase = rest[: end.start()] if end else rest
+    return phrase.strip(" \"'“”‘’")
+
+
+def required_words(query: str) -> str:
+    """What is asked for in place of something else: `tabs` of "tabs instead of spaces"."""
+    match = _REQUIRED.match(query)
+    return match["x"].split()[-1] if match else ""
+
+
+def shape(query: str) -> Floats:
+    """What the trained part reads beside the vector: cue families, form of the sentence."""
+    found = {cue.family for cue in find_cues(query)}
+    words = query.split()
+    asks = bool(_QUESTION.match(query)) or query.rstrip().endswith("?")
+    requests = bool(_REQUEST.match(query))
+    states = bool(_STATEMENT.fullmatch(query)) and not asks and not requests
+    weak = found <= {"negation", "lack", "un", "non", "less", "free", "else"}
+    form = (
+        bool(found),
+        bool(found) and not weak,
+        asks,
+        requests,
+        states,
+        bool(found) and states,
+        bool(found) and states and weak,
+        bool(found) and asks and weak,
+        bool(found) and requests,
+        len(words) <= 4,
+        len(words) >= 12,
+    )
+    return np.array([*(name in found for name in FAMILIES), *form], dtype=np.float32)
+
+
+def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
+    """What a query states; `vector` is its topical one, read by the trained part.
+
+    Without a trained part, a cue word in anything but a plain statement decides.
+    """
+    cues = find_cues(query)
+    form = shape(query)
+    if detector is None:
+        probability = 0.0 if not cues else 0.2 if _STATEMENT.fullmatch(query) else 1.0
+    else:
+        probability = float(detector.probability(np.concatenate([form, vector])[None])[0])
+    return Constraint(
+        probability=probability,
+        cues=tuple(cue.words for cue in cues),
+        excluded=tuple(cue.excluded for cue in cues if cue.excluded),
+        required=tuple(filter(None, (required_words(query),))),
+    )
+
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_SENTENCE = re.compile(r"[^.!?;\n]+")
+_EMPTY_WORDS = frozenset(
+    "a an the of in on at to for from by with and or nor any all some one ones that this those "
+    "these it its their his her our my your is are was were be been being do does did has have "
+    "had about into as than kind kinds type types thing things".split()
+)
+_NEGATORS = frozenset(
+    "no not never without none nor neither free lacks lack lacking excluding except avoid avoids "
+    "nothing zero don't doesn't didn't isn't aren't wasn't weren't can't cannot won't".split()
+)
+_REACH = 5  # words a negation reaches over
+
+
+def mention(phrase: str, text: str) -> float:
+    """How much of a phrase a sentence of the text affirms, in [0, 1].
+
+    Counts the phrase's content words, forms of one word alike; a negation shortly before them
+    ("no parking fee" for "parking fee") makes it none.
+    """
+    wanted = {_stem(word) for word in _words(phrase) if word not in _EMPTY_WORDS}
+    if not wanted:
+        return 0.0
+    return max((_affirmed(wanted, part) for part in _SENTENCE.findall(text)), default=0.0)
+
+
+def _affirmed(wanted: set[str], sentence: str) -> float:
+    words = _words(sentence)
+    places = [i for i, word in enumerate(words) if _stem(word) in wanted]
+    if not places:
+        return 0.0
+    if _NEGATORS & set(words[max(0, places[0] - _REACH) : places[0]]):
+        return 0.0
+    if words[places[0] + 1 : places[0] + 2] == ["free"]:
+        return 0.0
+    return len({_stem(words[i]) for i in places}) / len(wanted)
+
+
+def _words(text: str) -> list[str]:
+    return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def _stem(word: str) -> str:
+    """A word without its most common endings; crude, but the same for both sides."""
+    word = word.removesuffix("'s")
+    for ending in ("ies", "ing", "ied", "es", "ed", "s", "y", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, as a reader would quote them."""
+    return [part.strip() for part in re.split(r"(?<=[.!?…])\s+|\n+", text) if part.strip()]

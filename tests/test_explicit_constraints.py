@@ -1,0 +1,304 @@
+"""Retriever with constraints, stated in the query or beside it; scores worked out by hand.
+
+The fake encoder gives `without` and `with` an axis of their own, as a stand-in for one that has
+learnt what they mean.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import log
+from pathlib import Path
+
+import pytest
+
+from coder_ir import Document, Retriever
+from coder_ir.calibration import Calibration, Logistic
+from coder_ir.constraints import shape, split_sentences
+from coder_ir.errors import InvalidValue
+from coder_ir.policies import POLICIES, Auto
+from coder_ir.searching import SearchOptions
+from coder_ir.stores import SqliteStore
+from coder_ir.types import Constraint, Ranking
+from tests.conftest import FakeEncoder
+
+WORDS = ["hotel", "garden", "sea", "without", "with"]
+HOTELS = [
+    Document("loud", "hotel. The disco opens at ten."),
+    Document("calm", "hotel garden- without+ noise. No disco here."),
+    Document("car", "hotel sea- with+ parking. Near the ring road."),
+]
+ALIKE = [
+    Document("a", "hotel sea. The disco is loud."),
+    Document("b", "hotel sea. Every room is big."),
+]
+PLAIN = Auto(strength=1.0, exclusion=0.1)  # rank by s_T + s_C - 0.1 x breach, if sure
+AFFIRMS = "Filtered, since it affirms an excluded phrase or lacks a required one."
+# Half sure that any query states a constraint; a risk of 1/4 without a breach, 3/4 with one.
+CALIBRATION = Calibration(
+    Logistic((0.0,) * (shape("hotel").size + len(WORDS) + 1), 0.0),
+    Logistic((0.0, 0.0, 2 * log(3)), -log(3)),
+)
+
+
+@pytest.fixture
+def hotels(tmp_path: Path) -> Iterator[Retriever]:
+    with Retriever(FakeEncoder(WORDS), SqliteStore(tmp_path / "index")) as opened:
+        opened.add(HOTELS)
+        yield opened
+
+
+@pytest.fixture
+def calibrated(hotels: Retriever) -> Retriever:
+    return Retriever(hotels.encoder, hotels.store, calibration=CALIBRATION)
+
+
+def ids(ranking: Ranking) -> list[str]:
+    return [hit.doc_id for hit in ranking]
+
+
+def gone(ranking: Ranking) -> list[tuple[str, str]]:
+    return [(one.doc_id, one.reason) for one in ranking.filtered]
+
+
+def by_id(ranking: Ranking) -> dict[str, float]:
+    return {hit.doc_id: hit.score for hit in ranking}
+
+
+class TestExclude:
+    def test_without_a_phrase_the_topic_decides(self, hotels: Retriever):
+        assert ids(hotels.search("hotel")) == ["loud", "calm", "car"]
+
+    def test_a_document_that_affirms_the_phrase_falls(self, hotels: Retriever):
+        ranking = hotels.search("hotel", exclude=["disco"], policy=PLAIN)
+        assert ids(ranking) == ["calm", "loud", "car"]
+        # The compatibility query is hotel + without: loud 1 + .707 - .1, calm .707 + 1,
+        # car .707 + .5; only loud affirms a disco.
+        assert by_id(ranking) == pytest.approx(
+            {"calm": 1.707, "loud": 1.607, "car": 1.207}, abs=1e-3
+        )
+
+    def test_it_falls_by_the_words_alone_where_the_encoder_does_not_know_them(
+        self, hotels: Retriever
+    ):
+        hotels.add(ALIKE)
+        assert ids(hotels.search("hotel sea", k=2)) == ["a", "b"]
+        ranking = hotels.search("hotel sea", k=2, exclude=["disco"])
+        assert ids(ranking) == ["b", "a"]
+
+    def test_the_reason_says_what_it_cost(self, hotels: Retriever):
+        loud = hotels.search("hotel", exclude=["disco"], policy=PLAIN)[1]
+        assert "- 0.1 x 1 for affirming what is excluded" in loud.reason
+
+    def test_soft_mode_filters_nothing(self, hotels: Retriever):
+        assert hotels.search("hotel", exclude=["disco"]).filtered == ()
+
+    def test_the_phrase_enters_the_compatibility_score_and_not_the_topical_one(
+        self, hotels: Retriever
+    ):
+        before, after = hotels.search("hotel"), hotels.search("hotel", exclude=["disco"])
+        assert {hit.doc_id: hit.topical for hit in after} == {
+            hit.doc_id: hit.topical for hit in before
+        }
+        assert after[0].compatibility == pytest.approx(1, abs=1e-3)
+
+    def test_hard_mode_drops_what_affirms_it_and_keeps_what_denies_it(self, hotels: Retriever):
+        ranking = hotels.search("hotel", exclude=["disco"], mode="hard")
+        assert ids(ranking) == ["calm", "car"]
+        assert gone(ranking) == [("loud", AFFIRMS)]
+        assert [hit.rank for hit in ranking] == [1, 2]
+
+    @pytest.mark.parametrize("policy", list(POLICIES))
+    def test_hard_mode_drops_it_whatever_the_policy(self, hotels: Retriever, policy: str):
+        ranking = hotels.search("hotel", exclude=["disco"], mode="hard", policy=policy)
+        assert "loud" not in ids(ranking)
+        assert "loud" in [one.doc_id for one in ranking.filtered]
+
+    def test_several_phrases_count_each(self, hotels: Retriever):
+        ranking = hotels.search("hotel", exclude=["disco", "ring road"], mode="hard")
+        assert ids(ranking) == ["calm"]
+        assert sorted(one.doc_id for one in ranking.filtered) == ["car", "loud"]
+
+    def test_hard_mode_fills_the_k_places_from_what_is_left(self, hotels: Retriever):
+        assert ids(hotels.search("hotel", k=2, exclude=["disco"], mode="hard")) == ["calm", "car"]
+
+    def test_hard_mode_may_leave_nothing(self, hotels: Retriever):
+        ranking = hotels.search("hotel", exclude=["hotel"], mode="hard")
+        assert (ranking.hits, len(ranking.filtered)) == ((), 3)
+
+    def test_a_batch_answers_as_single_searches_do(self, hotels: Retriever):
+        options = SearchOptions(exclude=["disco"], mode="hard", explain=True)
+        together = hotels.search_many(["hotel", "sea without parking"], options)
+        assert together == [
+            hotels.search(query, exclude=["disco"], mode="hard", explain=True)
+            for query in ("hotel", "sea without parking")
+        ]
+
+
+class TestRequire:
+    def test_a_document_that_has_the_phrase_rises(self, hotels: Retriever):
+        ranking = hotels.search("hotel", require=["parking"], policy=PLAIN)
+        assert ids(ranking) == ["car", "loud", "calm"]
+        # The compatibility query is hotel + with: car .707 + 1, loud 1 + .707 - .1,
+        # calm .707 + .5 - .1; only car has parking.
+        assert by_id(ranking) == pytest.approx(
+            {"car": 1.707, "loud": 1.607, "calm": 1.107}, abs=1e-3
+        )
+
+    def test_hard_mode_drops_what_lacks_it(self, hotels: Retriever):
+        ranking = hotels.search("hotel", require=["parking"], mode="hard")
+        assert ids(ranking) == ["car"]
+        assert gone(ranking) == [("loud", AFFIRMS), ("calm", AFFIRMS)]
+
+    def test_what_denies_a_phrase_lacks_it(self, hotels: Retriever):
+        ranking = hotels.search("hotel", require=["disco"], mode="hard")
+        assert ids(ranking) == ["loud"]
+
+    def test_it_goes_together_with_an_exclusion(self, hotels: Retriever):
+        hotels.add([Document("both", "hotel. A disco, and parking for all.")])
+        ranking = hotels.search("hotel", exclude=["disco"], require=["parking"], mode="hard")
+        assert ids(ranking) == ["car"]
+
+
+class TestRisk:
+    def test_a_model_without_calibration_knows_no_risk(self, hotels: Retriever):
+        assert {hit.risk for hit in hotels.search("hotel", exclude=["disco"])} == {None}
+
+    def test_a_limit_of_risk_without_a_calibration_is_refused(self, hotels: Retriever):
+        with pytest.raises(InvalidValue, match="max_risk needs a calibrated model, which 'fake'"):
+            hotels.search("hotel", exclude=["disco"], max_risk=0.5)
+
+    def test_a_limit_of_one_needs_no_calibration(self, hotels: Retriever):
+        assert len(hotels.search("hotel", exclude=["disco"], max_risk=1)) == 3
+
+    def test_a_calibrated_model_gives_each_hit_its_risk(self, calibrated: Retriever):
+        ranking = calibrated.search("hotel", exclude=["disco"])
+        risk = {hit.doc_id: hit.risk for hit in ranking}
+        assert risk == pytest.approx({"calm": 0.25, "loud": 0.75, "car": 0.25})
+
+    def test_the_risk_shrinks_with_the_doubt_that_there_is_a_constraint(
+        self, calibrated: Retriever
+    ):
+        ranking = calibrated.search("hotel without disco")
+        assert ranking.constraint.probability == 0.5
+        risk = {hit.doc_id: hit.risk for hit in ranking}
+        assert risk == pytest.approx({"calm": 0.125, "loud": 0.375, "car": 0.125})
+
+    def test_what_is_riskier_than_the_limit_is_filtered_with_both_numbers(
+        self, calibrated: Retriever
+    ):
+        ranking = calibrated.search("hotel", exclude=["disco"], max_risk=0.5)
+        assert ids(ranking) == ["calm", "car"]
+        assert gone(ranking) == [("loud", "Filtered, since its risk of 0.75 is above 0.5.")]
+        assert ranking.filtered[0].risk == pytest.approx(0.75)
+
+    def test_a_limit_all_stay_under_changes_nothing(self, calibrated: Retriever):
+        loose = calibrated.search("hotel", exclude=["disco"], max_risk=0.8)
+        assert loose == calibrated.search("hotel", exclude=["disco"])
+
+
+class TestExplain:
+    def test_nobody_asked_and_no_sentence_is_named(self, hotels: Retriever):
+        assert {hit.decisive for hit in hotels.search("hotel")} == {""}
+
+    def test_the_sentence_without_which_compatibility_differs_most_is_named(
+        self, hotels: Retriever
+    ):
+        ranking = hotels.search("hotel", exclude=["disco"], explain=True)
+        assert {hit.doc_id: hit.decisive for hit in ranking} == {
+            "loud": "hotel.",
+            "calm": "hotel garden- without+ noise.",
+            "car": "hotel sea- with+ parking.",
+        }
+
+    def test_it_need_not_be_the_first(self, hotels: Retriever):
+        hotels.add([Document("late", "sea- here. It is a hotel without+ noise.")])
+        ranking = hotels.search("hotel", exclude=["disco"], explain=True)
+        late = next(hit for hit in ranking if hit.doc_id == "late")
+        assert late.decisive == "It is a hotel without+ noise."
+
+    @pytest.mark.parametrize("policy", list(POLICIES))
+    def test_it_is_a_sentence_of_the_passage(self, tmp_path: Path, policy: str):
+        text = "hotel here. Two words. sea here. A garden. hotel without+ noise."
+        with Retriever(FakeEncoder(WORDS, limit=6), SqliteStore(tmp_path / "i")) as retriever:
+            retriever.add([Document("long", text), *HOTELS])
+            for hit in retriever.search("hotel without disco", policy=policy, explain=True):
+                assert hit.decisive in split_sentences(hit.passage_text)
+
+    @pytest.mark.parametrize(
+        ("text", "decisive"), [("One hotel.", "One hotel."), ("", "")], ids=["one", "none"]
+    )
+    def test_a_text_of_at_most_one_sentence_is_decided_by_it(
+        self, hotels: Retriever, text: str, decisive: str
+    ):
+        hotels.add([Document("short", text)])
+        hits = {hit.doc_id: hit for hit in hotels.search("hotel", explain=True)}
+        assert hits["short"].decisive == decisive
+
+    def test_it_changes_nothing_else(self, hotels: Retriever):
+        plain, told = hotels.search("hotel"), hotels.search("hotel", explain=True)
+        assert [(hit.doc_id, hit.score, hit.reason) for hit in told] == [
+            (hit.doc_id, hit.score, hit.reason) for hit in plain
+        ]
+
+
+class TestConstraint:
+    def test_a_ranking_shows_the_cue_and_what_it_excludes(self, hotels: Retriever):
+        found = hotels.search("hotel without disco").constraint
+        assert found == Constraint(1.0, cues=("without",), excluded=("disco",))
+
+    def test_a_query_that_states_none_shows_none(self, hotels: Retriever):
+        assert hotels.search("hotel").constraint == Constraint(0.0)
+
+    def test_explicit_phrases_are_shown_too(self, hotels: Retriever):
+        found = hotels.search("hotel without disco", exclude=["stairs"], require=["parking"])
+        assert found.constraint == Constraint(
+            1.0, cues=("without",), excluded=("disco", "stairs"), required=("parking",)
+        )
+
+    def test_an_empty_index_shows_it_as_well(self, tmp_path: Path):
+        with Retriever(FakeEncoder(WORDS), SqliteStore(tmp_path / "empty")) as retriever:
+            ranking = retriever.search("hotel without disco", explain=True)
+        assert (ranking.hits, ranking.constraint.excluded) == ((), ("disco",))
+
+    def test_a_detected_constraint_never_drops_a_document_by_itself(self, hotels: Retriever):
+        ranking = hotels.search("hotel without disco")
+        assert (len(ranking), ranking.filtered) == (3, ())
+
+    def test_a_detected_constraint_lowers_what_affirms_it(self, hotels: Retriever):
+        hotels.add(ALIKE)
+        assert ids(hotels.search("hotel sea without disco", k=4))[:2] == ["b", "a"]
+
+
+@dataclass(frozen=True)
+class Case:
+    query: str
+    exclude: Sequence[str] = ()
+    require: Sequence[str] = ()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Case("hotel without disco"),
+        Case("hotel not near a ring road"),
+        Case("hotel", exclude=["disco"]),
+        Case("hotel", require=["parking"]),
+    ],
+    ids=["detected", "detected negation", "excluded", "required"],
+)
+def test_the_topical_policy_is_never_touched_by_a_constraint(hotels: Retriever, case: Case):
+    ranking = hotels.search(
+        case.query, policy="topical", exclude=case.exclude, require=case.require
+    )
+    assert ranking.constraint.probability == 1
+    assert len(ranking) == 3
+    assert [hit.score for hit in ranking] == [hit.topical for hit in ranking]
+    expected = sorted(ranking, key=lambda hit: (-hit.topical, hit.doc_id))
+    assert list(ranking) == expected
+
+
+def test_the_topical_policy_ignores_what_a_calibrated_model_detects(
+    hotels: Retriever, calibrated: Retriever
+):
+    plain = hotels.search("hotel without disco", policy="topical")
+    assert ids(calibrated.search("hotel without disco", policy="topical")) == ids(plain)
