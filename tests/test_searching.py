@@ -15,7 +15,7 @@ from coder_ir.searching import (
     assemble,
     breaches,
     decide,
-    passage_texts,
+    judged_texts,
     risks,
     stated,
 )
@@ -196,7 +196,7 @@ def test_the_text_of_a_passage_is_cut_from_title_and_text_together():
         np.array([0.9, 0.8]),
         np.array([0.5, 0.5]),
     )
-    assert passage_texts(pool, fetch) == ["Old Bar", "bus"]
+    assert judged_texts(pool, fetch, "soft") == ["Old Bar", "bus"]
 
 
 class TestRisks:

@@ -216,41 +216,61 @@ def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_SENTENCE = re.compile(r"[^.!?;\n]+")
+_CLAUSE = re.compile(r"(?:(?!\bbut\b|\bthough\b|\bwhile\b)[^.!?;:\n])+", re.IGNORECASE)
 _EMPTY_WORDS = frozenset(
     "a an the of in on at to for from by with and or nor any all some one ones that this those "
     "these it its their his her our my your is are was were be been being do does did has have "
     "had about into as than kind kinds type types thing things".split()
 )
-_NEGATORS = frozenset(
-    "no not never without none nor neither free lacks lack lacking excluding except avoid avoids "
+_DENIED_BEFORE = frozenset(
+    "no not never without none nor neither lacks lack lacking excluding except avoid avoids "
     "nothing zero don't doesn't didn't isn't aren't wasn't weren't can't cannot won't".split()
 )
-_REACH = 5  # words a negation reaches over
+_DENIED_AFTER = frozenset(
+    "not never isn't aren't wasn't weren't prohibited banned forbidden unavailable absent".split()
+)
+_BEFORE, _AFTER_WORDS = 5, 2  # words a denial reaches over
 
 
 def mention(phrase: str, text: str) -> float:
-    """How much of a phrase a sentence of the text affirms, in [0, 1].
+    """How much of a phrase a clause of the text affirms, in [0, 1].
 
-    Counts the phrase's content words, forms of one word alike; a negation shortly before them
-    ("no parking fee" for "parking fee") makes it none.
+    Counts the phrase's content words, forms of one word alike. A word with a denial close to it
+    ("no parking", "parking is not allowed", "free of nuts", "nut-free") does not count.
     """
-    wanted = {_stem(word) for word in _words(phrase) if word not in _EMPTY_WORDS}
+    words = _words(phrase)
+    wanted = {_stem(word) for word in words if word not in _EMPTY_WORDS} or set(map(_stem, words))
     if not wanted:
         return 0.0
-    return max((_affirmed(wanted, part) for part in _SENTENCE.findall(text)), default=0.0)
+    return max((_affirmed(wanted, clause) for clause in _CLAUSE.findall(text)), default=0.0)
 
 
-def _affirmed(wanted: set[str], sentence: str) -> float:
-    words = _words(sentence)
-    places = [i for i, word in enumerate(words) if _stem(word) in wanted]
-    if not places:
-        return 0.0
-    if _NEGATORS & set(words[max(0, places[0] - _REACH) : places[0]]):
-        return 0.0
-    if words[places[0] + 1 : places[0] + 2] == ["free"]:
-        return 0.0
-    return len({_stem(words[i]) for i in places}) / len(wanted)
+def _affirmed(wanted: set[str], clause: str) -> float:
+    words = _words(clause)
+    stems = [_stem(word) for word in words]
+    held = {
+        stem
+        for i, stem in enumerate(stems)
+        if stem in wanted and not _denied(words, stems, i, wanted)
+    }
+    return len(held) / len(wanted)
+
+
+def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> bool:
+    """Whether a denial reaches the word at i, over other words of the phrase too."""
+    first = last = i
+    while first and stems[first - 1] in wanted:
+        first -= 1
+    while last + 1 < len(words) and stems[last + 1] in wanted:
+        last += 1
+    before = words[max(0, first - _BEFORE) : first]
+    after = words[last + 1 : last + 2 + _AFTER_WORDS]
+    return bool(
+        _DENIED_BEFORE & set(before)
+        or before[-2:] in (["free", "of"], ["free", "from"])
+        or _DENIED_AFTER & set(after[:_AFTER_WORDS])
+        or (after[:1] == ["free"] and after[1:3] != ["of", "charge"])
+    )
 
 
 def _words(text: str) -> list[str]:

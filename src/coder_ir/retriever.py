@@ -21,7 +21,7 @@ from coder_ir.searching import (
     assemble,
     breaches,
     decide,
-    passage_texts,
+    judged_texts,
     risks,
     stated,
 )
@@ -259,7 +259,7 @@ class Retriever:
             pool = replace(pool, constraint=constraint)
             try:
                 if constraint.excluded or constraint.required:
-                    texts = passage_texts(pool, self.store.get)
+                    texts = judged_texts(pool, self.store.get, options.mode)
                     pool = replace(pool, breach=breaches(constraint, texts))
                 risk = risks(pool, self.calibration)
                 order = decide(policy, pool, options, risk)

@@ -9,6 +9,7 @@ import numpy as np
 from coder_ir.calibration import Calibration
 from coder_ir.constraints import detect, mention
 from coder_ir.errors import InvalidValue
+from coder_ir.intake import check_text
 from coder_ir.policies import policy_named
 from coder_ir.types import (
     Candidates,
@@ -55,8 +56,9 @@ class SearchOptions:
             if isinstance(value, str):
                 raise InvalidValue(f"{name} takes a list, got the text {value!r}")
         for phrase in (*self.exclude, *self.require):
-            if not phrase.strip():
-                raise InvalidValue("exclude and require take phrases, got an empty one")
+            if not isinstance(phrase, str) or not phrase.strip():
+                raise InvalidValue(f"exclude and require take phrases, got {phrase!r}")
+            check_text(phrase, "a phrase to exclude or require")
         if self.mode not in ("soft", "hard"):
             raise InvalidValue(f"mode must be soft or hard, got {self.mode!r}")
         if self.mode == "hard" and not (self.exclude or self.require):
@@ -101,10 +103,12 @@ def stated(
 Texts = Callable[[Sequence[str]], list[Document]]
 
 
-def passage_texts(pool: Candidates, fetch: Texts) -> list[str]:
-    """The words of each passage of the pool."""
+def judged_texts(pool: Candidates, fetch: Texts, mode: Mode) -> list[str]:
+    """What a constraint's words are looked for in: each passage, or in hard mode its document."""
     return [
         document.content[passage.span.start : passage.span.end]
+        if mode == "soft"
+        else document.content
         for document, passage in zip(fetch(pool.doc_ids), pool.passages, strict=True)
     ]
 
@@ -114,9 +118,11 @@ def breaches(constraint: Constraint, texts: Sequence[str]) -> Scores:
     return np.array(
         [
             max(
-                0.0,
-                *(mention(phrase, text) for phrase in constraint.excluded),
-                *(1 - mention(phrase, text) for phrase in constraint.required),
+                (
+                    *(mention(phrase, text) for phrase in constraint.excluded),
+                    *(1 - mention(phrase, text) for phrase in constraint.required),
+                ),
+                default=0.0,
             )
             for text in texts
         ],
@@ -143,6 +149,7 @@ def decide(policy: Policy, pool: Candidates, options: SearchOptions, risk: Score
             kept.append(verdict)
         else:
             dropped.append(replace(verdict, reason=reason))
+    dropped.sort(key=lambda verdict: (-verdict.score, pool.doc_ids[verdict.position]))
     return Order(kept, dropped)
 
 

@@ -12,16 +12,24 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="nevir, topical, encoding, search, kill; default: all.", metavar="[NAME]..."
+            help="development, detection, nevir, negconstraint, topical, encoding, search, kill; "
+            "default: all.",
+            metavar="[NAME]...",
         ),
     ] = None,
     *,
-    data: Annotated[Path, typer.Option(help="Folder with nevir/, scifact/, nfcorpus/.")],
+    data: Annotated[
+        Path,
+        typer.Option(help="Folder with nevir/, negconstraint/, excluir/, scifact/, nfcorpus/."),
+    ],
     out: Annotated[Path, typer.Option(help="Folder for NAME.json and NAME.md.")] = Path("results"),
     reference: Annotated[
         str, typer.Option(help="Torch model that topical and encoding compare with.")
     ] = "BAAI/bge-small-en-v1.5",
     model: Annotated[str, typer.Option(help="Model to measure.")] = "built-in",
+    written: Annotated[
+        Path, typer.Option(help="Folder with contrast.development.jsonl (development).")
+    ] = Path("recipes/written"),
 ) -> None:
     """Measure and write a JSON file and a Markdown table for each name.
 
@@ -29,5 +37,6 @@ def bench(
     """
     from coder_ir.experiments.run import Setup, run_experiments
 
-    for table in run_experiments(names or [], Setup(data, out, reference, model), report=say):
+    setup = Setup(data, out, reference, model, written)
+    for table in run_experiments(names or [], setup, report=say):
         typer.echo(table)

@@ -145,7 +145,7 @@ def search(
         ranking = retriever.search_many([query], options)[0]
         if as_json:
             _print_json(ranking, explain=explain)
-        elif ranking:
+        elif ranking or ranking.filtered:
             _print_table(ranking, explain=explain)
         else:
             say(_nothing(len(retriever), where))
@@ -324,13 +324,14 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
         words = f"[bold]{escape(hit.doc_id)}[/]{part}  {shown}"
         if explain:
             words += f"\n[dim]{escape(hit.reason)}[/]"
-            words += f"\n[dim]Decided by: “{escape(_shortened(hit.decisive))}”[/]"
+            if hit.decisive:
+                words += f"\n[dim]Decided by: “{escape(_shortened(hit.decisive))}”[/]"
         scores = (f"{value:.3f}" for value in (hit.score, hit.topical, hit.compatibility))
         risk = "" if hit.risk is None else f"{hit.risk:.2f}"
         table.add_row(str(hit.rank), *scores, risk, words)
     console.print(table)
     if ranking.filtered:
-        console.print(f"\n[dim]{len(ranking.filtered)} more were filtered as incompatible.[/]")
+        console.print(f"\n[dim]{len(ranking.filtered)} were filtered; --explain says why.[/]")
     for gone in ranking.filtered[:10] if explain else ():
         console.print(f"  [red]✗[/] [bold]{escape(gone.doc_id)}[/]  [dim]{escape(gone.reason)}[/]")
     if explain and len(ranking.filtered) > 10:

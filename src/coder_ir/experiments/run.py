@@ -3,8 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from coder_ir.errors import InvalidValue
+from coder_ir.experiments.detection import measure_detection
+from coder_ir.experiments.development import measure_development
 from coder_ir.experiments.durability import measure_durability
 from coder_ir.experiments.encoding import measure_encoding
+from coder_ir.experiments.negconstraint import measure_negconstraint
 from coder_ir.experiments.nevir import measure_nevir
 from coder_ir.experiments.search_cost import measure_search_cost
 from coder_ir.experiments.setup import Report, Setup
@@ -14,7 +17,10 @@ from coder_ir.experiments.topical import measure_topical
 __all__ = ["EXPERIMENTS", "Setup", "run_experiments"]
 
 EXPERIMENTS: dict[str, Callable[[Setup, Report], Table]] = {
+    "development": measure_development,
+    "detection": measure_detection,
     "nevir": measure_nevir,
+    "negconstraint": measure_negconstraint,
     "topical": measure_topical,
     "encoding": measure_encoding,
     "search": measure_search_cost,

@@ -17,6 +17,7 @@ class Setup:
     out: Path
     reference: str  # torch model the built-in topical encoder was made from
     model: str
+    written: Path = Path("recipes/written")  # contrast items and labelled queries of our own
 
     def file(self, *parts: str) -> Path:
         """A data file that must be there."""

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
@@ -10,32 +9,29 @@ from functools import partial
 from coder_ir.datasets.beir import load_corpus, load_qrels, load_queries
 from coder_ir.encoders import Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
+from coder_ir.experiments.runs import Run, policy_runs, scored
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table, percent
 from coder_ir.metrics import (
     Estimate,
     average_precision_at,
-    mean_with_interval,
     ndcg_at,
-    per_query,
 )
-from coder_ir.policies import Sequential, TopicalOnly, Union
-from coder_ir.retriever import Retriever
-from coder_ir.searching import SearchOptions
-from coder_ir.types import Document, Policy, Qrels, Query
+from coder_ir.policies import Auto, Sequential, TopicalOnly, Union
+from coder_ir.types import Document, Policy, Query
 from coder_ir.vectors import best_first, cosine
 
 _SETS = ("scifact", "nfcorpus")
 _METRICS = {"nDCG@10": partial(ndcg_at, k=10), "MAP@10": partial(average_precision_at, k=10)}
 _POLICIES: dict[str, Policy] = {
     "topical": TopicalOnly(),
+    "auto": Auto(),
     "seq, α .5 τ .9": Sequential(alpha=0.5, tau=0.9),
     "union, α .8 p .8": Union(alpha=0.8, p=0.8),
     "seq, default": Sequential(),
     "union, default": Union(),
 }
 _RUNTIME = Runtime(max_length=256)
-Run = dict[str, list[str]]
 
 
 def measure_topical(setup: Setup, report: Report) -> Table:
@@ -52,27 +48,9 @@ def measure_topical(setup: Setup, report: Report) -> Table:
         report(f"{name}: torch, {len(documents)} documents")
         runs = {"torch float32": _reference(setup, name, documents, queries)}
         report(f"{name}: built-in, {len(documents)} documents")
-        runs |= _built_in(setup, documents, queries)
-        results[name] = {system: _scores(run, qrels) for system, run in runs.items()}
+        runs |= policy_runs(setup, documents, queries, _POLICIES, _RUNTIME)
+        results[name] = {system: scored(run, qrels, _METRICS) for system, run in runs.items()}
     return _table(results, sizes)
-
-
-def _built_in(
-    setup: Setup, documents: Sequence[Document], queries: Sequence[Query]
-) -> dict[str, Run]:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Retriever.open(folder, model=setup.model, runtime=_RUNTIME) as retriever,
-    ):
-        retriever.add(documents, split=False)
-        runs, texts = {}, [query.text for query in queries]
-        for name, policy in _POLICIES.items():
-            rankings = retriever.search_many(texts, SearchOptions(policy=policy))
-            runs[name] = {
-                query.query_id: [hit.doc_id for hit in ranking]
-                for query, ranking in zip(queries, rankings, strict=True)
-            }
-        return runs
 
 
 def _reference(
@@ -104,13 +82,6 @@ def _torch(
     }
 
 
-def _scores(run: Run, qrels: Qrels) -> dict[str, Estimate]:
-    return {
-        name: mean_with_interval(list(per_query(metric, run, qrels).values()))
-        for name, metric in _METRICS.items()
-    }
-
-
 def _table(results: dict[str, dict[str, dict[str, Estimate]]], sizes: list[str]) -> Table:
     systems = list(results[_SETS[0]])
     rows = [
@@ -122,6 +93,11 @@ def _table(results: dict[str, dict[str, dict[str, Estimate]]], sizes: list[str])
         - results[name]["torch float32"]["nDCG@10"].mean
         for name in _SETS
     }
+    costs = {
+        name: results[name]["auto"]["nDCG@10"].mean - results[name]["topical"]["nDCG@10"].mean
+        for name in _SETS
+    }
+    cost = ", ".join(f"{name} {100 * value:+.2f}" for name, value in costs.items())
     words = ", ".join(f"{name} {100 * gap:+.2f}" for name, gap in gaps.items())
     return Table(
         name="topical",
@@ -130,7 +106,8 @@ def _table(results: dict[str, dict[str, dict[str, Estimate]]], sizes: list[str])
         rows=tuple(rows),
         notes=(
             f"{'; '.join(sizes)}; {_RUNTIME.max_length} tokens, percent, 95% bootstrap interval. "
-            f"Built-in topical minus torch, nDCG@10 in points: {words}.",
+            f"Built-in topical minus torch, nDCG@10 in points: {words}. "
+            f"Auto minus topical: {cost}.",
         ),
         figures={
             "results": {
@@ -138,5 +115,6 @@ def _table(results: dict[str, dict[str, dict[str, Estimate]]], sizes: list[str])
                 for name, systems_ in results.items()
             },
             "gap_ndcg": gaps,
+            "cost_of_auto": costs,
         },
     )

@@ -20,7 +20,7 @@ class Auto:
     """
 
     strength: float = 1.0  # weight of compatibility next to topical, where a constraint is sure
-    exclusion: float = 0.3  # what a passage loses that affirms all of what is excluded
+    exclusion: float = 0.3  # what a passage loses that goes wholly against the constraint's words
     rivalry: float = 0.5  # weight of the deficit
     twin: float = 0.93  # in [-1, 1]
     doubt: float = 0.3  # probability up to which a query counts as an ordinary one
@@ -77,7 +77,7 @@ class Auto:
         if weight:
             words += f" + {weight:.2g} x compatibility {pool.compatibility[i]:.3f}"
         if breach:
-            words += f" - {self.exclusion:g} x {breach:.2g} for affirming what is excluded"
+            words += f" - {self.exclusion:g} x {breach:.2g} for going against its words"
         if deficit:
             words += f" - {self.rivalry:g} x {deficit:.3f} behind a near-copy's compatibility"
         return words + ("." if weight or breach or deficit else "; no constraint was found.")

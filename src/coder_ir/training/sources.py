@@ -32,9 +32,7 @@ def read_written(folder: Path) -> Iterator[Triplet]:
                 yield Triplet(query, good, bad, group, f"written: {row['source']}", licence)
 
 
-def read_contrast_items(
-    folder: Path, files: str = "contrast*.jsonl*"
-) -> Iterator[dict[str, Any]]:
+def read_contrast_items(folder: Path, files: str = "contrast*.jsonl*") -> Iterator[dict[str, Any]]:
     """Rows with `a`, `b`, `qa`, `qb` and often `neutral`, of a folder's contrast files."""
     for file in sorted(folder.glob(files)) or [folder / "contrast.jsonl"]:
         yield from read_jsonl(file)
