@@ -1,6 +1,7 @@
 """Query text to the constraint it states: which words say so, what is excluded, what required."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,6 +79,8 @@ _PATTERNS: dict[str, re.Pattern[str]] = {
 FAMILIES = tuple(_PATTERNS)
 # A cue word inside one of these states nothing.
 _SILENT = re.compile(
+    r"(?:\bnot|\bnever|n['’]t|\bcannot) (?:\w+ )?(?:leav\w+ out|skip\w*|omit\w*|without|exclud\w+|"
+    r"forget\w*|ignor\w+|miss\w*|mind|avoid\w*|(?:leav|keep)\w* .{2,40}? out)\b|"
     r"\b(?:whether )?or not\b|\bif not\b|\bwhy not\b|\bnot (?:found|only|guilty|working)\b|"
     r"\bno such\b|\bno\.? ?\d+|\bis not (?:an? (?:object|function)|defined|equal)\b|"
     r"\bis not (?:subscriptable|callable|recognized)\b|"
@@ -99,6 +102,7 @@ _LEAD = re.compile(
     r"includ(?:e|ing)|mention(?:ing)?)\s+",
     re.IGNORECASE,
 )
+_AND = re.compile(r"\s+(?:and|or|nor|&)\s+", re.IGNORECASE)
 _TITLE_STARTS = ("no", "never", "without", "neither", "don't", "can't", "skip", "everything but")
 _WHY = re.compile(r"\s*(?:why|how come)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\s*[\"“‘«](?P<inside>[^\"”’»]{2,}?)[\"”’»]")
@@ -123,6 +127,7 @@ class Cue:
     words: str
     excluded: str  # what they rule out; "" where it could not be told
     start: int  # character position of the words
+    end: int  # past the words and what they exclude
 
 
 def find_cues(query: str) -> list[Cue]:
@@ -138,8 +143,13 @@ def find_cues(query: str) -> list[Cue]:
             if any(start < b and a < end for a, b in taken) or _is_name(query, start, end):
                 continue
             taken.append((start, end))
-            inside = match.groupdict().get("x")
-            cues.append(Cue(family, match[0], inside or _excluded(query[end:]), start))
+            if family == "else":
+                excluded = ""  # what follows is asked for, not ruled out
+            else:
+                excluded = match.groupdict().get("x") or _excluded(query[end:])
+            after = query.find(excluded, end) if family in _AFTER and excluded else -1
+            stop = end if after < 0 else after + len(excluded)
+            cues.append(Cue(family, match[0], excluded, start, stop))
     return sorted(cues, key=lambda cue: cue.start)
 
 
@@ -210,9 +220,23 @@ def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
     return Constraint(
         probability=probability,
         cues=tuple(cue.words for cue in cues),
-        excluded=tuple(cue.excluded for cue in cues if cue.excluded),
+        excluded=tuple(
+            part.strip() for cue in cues for part in _AND.split(cue.excluded) if part.strip()
+        ),
         required=tuple(filter(None, (required_words(query),))),
+        topic=without_exclusions(query, cues),
     )
+
+
+def without_exclusions(query: str, cues: Sequence[Cue]) -> str:
+    """The query less its cues and what they rule out; "" where too little would be left."""
+    rest = query
+    for cue in reversed(cues):
+        if cue.excluded:
+            rest = rest[: cue.start] + rest[cue.end :]
+    rest = re.sub(r"\s+([,.?!])", r"\1", re.sub(r"\s{2,}", " ", rest)).strip(" ,;.")
+    left = [word for word in _words(rest) if word not in _EMPTY_WORDS]
+    return rest if rest != query and len(left) >= 2 else ""
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")

@@ -21,12 +21,14 @@ from coder_ir.searching import (
     assemble,
     breaches,
     decide,
-    judged_texts,
+    passage_texts,
+    refused,
     risks,
     stated,
 )
 from coder_ir.stores import open_store
 from coder_ir.types import (
+    Candidates,
     Condition,
     Document,
     Encoder,
@@ -256,13 +258,16 @@ class Retriever:
             pool = self.store.candidates(
                 vectors, n=max(options.n, options.k), spaces=policy.spaces, where=where
             )
-            pool = replace(pool, constraint=constraint)
             try:
-                if constraint.excluded or constraint.required:
-                    texts = judged_texts(pool, self.store.get, options.mode)
-                    pool = replace(pool, breach=breaches(constraint, texts))
+                pool = self._judged(replace(pool, constraint=constraint))
                 risk = risks(pool, self.calibration)
-                order = decide(policy, pool, options, risk)
+                order = decide(
+                    policy.order(pool),
+                    pool,
+                    refused=refused(pool, options, self.store.get),
+                    risk=risk,
+                    max_risk=options.max_risk,
+                )
                 ranking = assemble(
                     query, policy, pool, order, k=options.k, risk=risk, fetch=self.store.get
                 )
@@ -272,6 +277,24 @@ class Retriever:
             else:
                 return self._explained(ranking, vectors) if options.explain else ranking
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _judged(self, pool: Candidates) -> Candidates:
+        """The pool with what the words of its constraint say of each passage."""
+        constraint = pool.constraint
+        if constraint is None or pool.rows is None:
+            return pool
+        phrases = [*constraint.excluded, *constraint.required]
+        if not phrases or not len(pool):
+            return pool
+        said = [*phrases, *filter(None, [constraint.topic])]
+        vectors = self.encoder.encode(said, kind="query").topical
+        likeness = np.stack([cosine(pool.rows, v) for v in vectors[: len(phrases)]], axis=1)
+        texts = passage_texts(pool, self.store.get)
+        return replace(
+            pool,
+            breach=breaches(constraint, texts, likeness),
+            topic=cosine(pool.rows, vectors[-1]) if constraint.topic else None,
+        )
 
     def _explained(self, ranking: Ranking, query: VectorPair) -> Ranking:
         """Each hit with the sentence without which its compatibility would differ most."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coder_ir.calibration import Calibration
 from coder_ir.constraints import detect, mention
@@ -28,6 +29,7 @@ from coder_ir.types import (
 
 DEFAULT_POLICY = "auto"
 Mode = Literal["soft", "hard"]
+_UNRELATED = 0.5  # topical cosine of two texts that have nothing to do with each other
 _HELD = 0.5  # share of a phrase's words that counts as holding it, in hard mode
 
 
@@ -97,37 +99,50 @@ def stated(
         cues=found.cues,
         excluded=(*found.excluded, *options.exclude),
         required=tuple(options.require),
+        topic=found.topic,
     )
 
 
 Texts = Callable[[Sequence[str]], list[Document]]
 
 
-def judged_texts(pool: Candidates, fetch: Texts, mode: Mode) -> list[str]:
-    """What a constraint's words are looked for in: each passage, or in hard mode its document."""
+def affirmed(phrases: Sequence[str], texts: Sequence[str]) -> Scores:
+    """How much of each phrase each text affirms in words, in [0, 1]; (texts, phrases)."""
+    found = [[mention(phrase, text) for phrase in phrases] for text in texts]
+    return np.array(found, dtype=np.float64).reshape(len(texts), len(phrases))
+
+
+def breaches(constraint: Constraint, texts: Sequence[str], likeness: Scores) -> Scores:
+    """How far each passage goes against the words of the constraint, in [0, 1].
+
+    Half of it is what a passage says in the words of a phrase, half how close its topical vector
+    is to the phrase's (`likeness`, cosines; a row a text, a column an excluded, then a required
+    phrase): a passage may be about a thing and never name it.
+    """
+    phrases = (*constraint.excluded, *constraint.required)
+    if not phrases or not texts:
+        return np.zeros(len(texts))
+    near = np.clip((likeness - _UNRELATED) / (1 - _UNRELATED), 0, 1)
+    about = (affirmed(phrases, texts) + near) / 2
+    about[:, len(constraint.excluded) :] = 1 - about[:, len(constraint.excluded) :]
+    return np.asarray(about.max(axis=1))
+
+
+def passage_texts(pool: Candidates, fetch: Texts) -> list[str]:
+    """The words of each passage of the pool."""
     return [
         document.content[passage.span.start : passage.span.end]
-        if mode == "soft"
-        else document.content
         for document, passage in zip(fetch(pool.doc_ids), pool.passages, strict=True)
     ]
 
 
-def breaches(constraint: Constraint, texts: Sequence[str]) -> Scores:
-    """How far each text goes against the constraint's words, in [0, 1]."""
-    return np.array(
-        [
-            max(
-                (
-                    *(mention(phrase, text) for phrase in constraint.excluded),
-                    *(1 - mention(phrase, text) for phrase in constraint.required),
-                ),
-                default=0.0,
-            )
-            for text in texts
-        ],
-        dtype=np.float64,
-    )
+def refused(pool: Candidates, options: SearchOptions, fetch: Texts) -> NDArray[np.bool_]:
+    """In hard mode, passages whose document affirms an excluded or lacks a required phrase."""
+    if options.mode == "soft":
+        return np.zeros(len(pool), dtype=np.bool_)
+    texts = [document.content for document in fetch(pool.doc_ids)]
+    said, asked = affirmed(options.exclude, texts), affirmed(options.require, texts)
+    return np.asarray((said >= _HELD).any(axis=1) | (asked < _HELD).any(axis=1))
 
 
 def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
@@ -140,25 +155,28 @@ def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
     return np.asarray(stated * calibration.risk.probability(features))
 
 
-def decide(policy: Policy, pool: Candidates, options: SearchOptions, risk: Scores | None) -> Order:
-    """The policy's order, less what hard mode or the risk limit drops."""
-    order = policy.order(pool)
+def decide(
+    order: Order,
+    pool: Candidates,
+    *,
+    refused: NDArray[np.bool_],
+    risk: Scores | None,
+    max_risk: float,
+) -> Order:
+    """A policy's order, less what hard mode refuses or the risk limit drops."""
     kept, dropped = [], list(order.dropped)
     for verdict in order.kept:
-        if (reason := _objection(verdict.position, pool, options, risk)) is None:
-            kept.append(verdict)
+        i = verdict.position
+        if refused[i]:
+            reason = "Filtered, since it affirms an excluded phrase or lacks a required one."
+        elif risk is not None and risk[i] > max_risk:
+            reason = f"Filtered, since its risk of {risk[i]:.2f} is above {max_risk:g}."
         else:
-            dropped.append(replace(verdict, reason=reason))
+            kept.append(verdict)
+            continue
+        dropped.append(replace(verdict, reason=reason))
     dropped.sort(key=lambda verdict: (-verdict.score, pool.doc_ids[verdict.position]))
     return Order(kept, dropped)
-
-
-def _objection(i: int, pool: Candidates, options: SearchOptions, risk: Scores | None) -> str | None:
-    if options.mode == "hard" and pool.breach is not None and pool.breach[i] >= _HELD:
-        return "Filtered, since it affirms an excluded phrase or lacks a required one."
-    if risk is not None and risk[i] > options.max_risk:
-        return f"Filtered, since its risk of {risk[i]:.2f} is above {options.max_risk:g}."
-    return None
 
 
 def assemble(

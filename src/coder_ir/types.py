@@ -78,6 +78,7 @@ class Constraint:
     cues: tuple[str, ...] = ()  # the words that announce it
     excluded: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
+    topic: str = ""  # the query without the words that rule something out; "": the query itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +136,9 @@ class Candidates:
     topical: Scores  # cosine, in [-1, 1]
     compatibility: Scores  # cosine, in [-1, 1]
     constraint: Constraint | None = None  # what the query states; None: nobody looked
-    breach: Scores | None = None  # in [0, 1]: how far a passage goes against its words
-    alike: Floats | None = None  # (n, n) topical cosine between passages
+    topic: Scores | None = None  # cosine with the query less what it rules out, in [-1, 1]
+    breach: Scores | None = None  # in [0, 1]: how far a passage goes against the words ruled out
+    rows: Floats | None = None  # (n, dimensions) topical vectors of the passages
 
     def __len__(self) -> int:
         """Number of passages in the pool."""

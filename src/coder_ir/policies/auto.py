@@ -8,19 +8,23 @@ from coder_ir.errors import InvalidValue
 from coder_ir.types import Candidates, Order, Scores, Space, Verdict
 from coder_ir.vectors import FUSED_DECIMALS, best_first
 
+_BLOCK = 1000  # passages compared with the pool at a time
+
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Rank by s_T + w * s_C - exclusion * breach - rivalry * deficit.
+    """Rank by topic + w * s_C - exclusion * breach - rivalry * deficit.
 
-    w grows with the probability that the query states a constraint, from 0 at `doubt` to
-    `strength` at `sure`. A passage's deficit is what its compatibility lacks to the best of its
-    near-copies (topical cosine of at least `twin`), since topic cannot tell those apart. So an
-    ordinary query over documents that are no copies of each other gets the topical order as it is.
+    How much of this applies grows with the probability that the query states a constraint, from
+    nothing at `doubt` to all at `sure`: `topic` moves from s_T to the score of the query without
+    the words that rule something out, w and the weight of the breach from 0 to their settings. A
+    passage's deficit is what its compatibility lacks to the best of its near-copies (topical cosine
+    of at least `twin`), since topic cannot tell those apart, whatever the query. So an ordinary
+    query over documents that are no copies of each other gets the topical order as it is.
     """
 
-    strength: float = 1.0  # weight of compatibility next to topical, where a constraint is sure
-    exclusion: float = 0.3  # what a passage loses that goes wholly against the constraint's words
+    strength: float = 1.0  # weight of compatibility next to topical
+    exclusion: float = 0.45  # what a passage loses that goes wholly against the excluded words
     rivalry: float = 0.5  # weight of the deficit
     twin: float = 0.93  # in [-1, 1]
     doubt: float = 0.3  # probability up to which a query counts as an ordinary one
@@ -41,19 +45,23 @@ class Auto:
 
     def order(self, pool: Candidates) -> Order:
         """Sort by the sum; drops nothing."""
-        weight = self.strength * self._share(pool)
-        breach = self._share(pool) * pool.breach if pool.breach is not None else np.zeros(len(pool))
-        deficit = self._deficit(pool)
+        share = self._share(pool)
+        parts = _Parts(
+            topic=pool.topical if pool.topic is None else _between(pool.topical, pool.topic, share),
+            compatibility=share * self.strength * pool.compatibility,
+            breach=np.zeros(len(pool)) if pool.breach is None else share * pool.breach,
+            deficit=self._deficit(pool),
+        )
         scores = np.round(
-            pool.topical
-            + weight * pool.compatibility
-            - self.exclusion * breach
-            - self.rivalry * deficit,
+            parts.topic
+            + parts.compatibility
+            - self.exclusion * parts.breach
+            - self.rivalry * parts.deficit,
             FUSED_DECIMALS,
         )
         return Order(
             [
-                Verdict(i, float(scores[i]), self._reason(pool, i, weight, (breach[i], deficit[i])))
+                Verdict(i, float(scores[i]), self._reason(parts, i, share))
                 for i in best_first(scores, pool.doc_ids, len(pool))
             ]
         )
@@ -65,19 +73,36 @@ class Auto:
 
     def _deficit(self, pool: Candidates) -> Scores:
         """What each passage's compatibility lacks to its best near-copy's; 0 without one."""
-        if pool.alike is None or not len(pool):
-            return np.zeros(len(pool))
-        rivals = np.where(pool.alike >= self.twin, pool.compatibility[None, :], -np.inf)
-        best = np.maximum(rivals.max(axis=1), pool.compatibility)
+        best = pool.compatibility.copy()
+        if pool.rows is not None and len(pool):
+            for start in range(0, len(pool), _BLOCK):
+                part = slice(start, start + _BLOCK)
+                copies = pool.rows[part] @ pool.rows.T >= self.twin  # (block, pool)
+                rivals = np.where(copies, pool.compatibility[None, :], -1.0).max(axis=1)
+                best[part] = np.maximum(best[part], rivals)
         return np.asarray(best - pool.compatibility)
 
-    def _reason(self, pool: Candidates, i: int, weight: float, losses: tuple[float, float]) -> str:
-        breach, deficit = losses
-        words = f"Topical {pool.topical[i]:.3f}"
-        if weight:
-            words += f" + {weight:.2g} x compatibility {pool.compatibility[i]:.3f}"
-        if breach:
-            words += f" - {self.exclusion:g} x {breach:.2g} for going against its words"
-        if deficit:
-            words += f" - {self.rivalry:g} x {deficit:.3f} behind a near-copy's compatibility"
-        return words + ("." if weight or breach or deficit else "; no constraint was found.")
+    def _reason(self, parts: "_Parts", i: int, share: float) -> str:
+        words = f"Topic {parts.topic[i]:.3f}"
+        if share:
+            words += f" + {self.strength:g} x {share:.2g} of compatibility = "
+            words += f"{parts.compatibility[i]:.3f}"
+        if parts.breach[i]:
+            words += f" - {self.exclusion:g} x {parts.breach[i]:.2f} for what is ruled out"
+        if parts.deficit[i]:
+            words += f" - {self.rivalry:g} x {parts.deficit[i]:.3f} behind a near-copy"
+        return words + ("." if share or parts.deficit[i] else "; no constraint was found.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What a score is the sum of, each one number a candidate."""
+
+    topic: Scores
+    compatibility: Scores
+    breach: Scores
+    deficit: Scores
+
+
+def _between(one: Scores, other: Scores, share: float) -> Scores:
+    return np.asarray((1 - share) * one + share * other)

@@ -9,7 +9,6 @@ from coder_ir.stores.exact import ExactIndex, Mask, Positions
 from coder_ir.types import Candidates, Floats, Passage, Space, Span, VectorPair
 from coder_ir.vectors import best_first, cosine
 
-_COMPARED = 2000  # passages of a pool; past that their mutual likeness takes too much memory
 _MARGIN = 1e-5  # how far float32 search scores may stray from the rounded ones
 
 
@@ -79,7 +78,7 @@ class PassageTable:
             compatibility=cosine(
                 self._indexes["compatibility"].rows(positions), query.compatibility[0]
             ),
-            alike=rows @ rows.T if len(rows) <= _COMPARED else None,
+            rows=rows,
         )
 
     def _best_documents(

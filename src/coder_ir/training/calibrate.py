@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import detect, mention, shape
+from coder_ir.constraints import detect, shape
 from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
 from coder_ir.errors import MissingExtra
+from coder_ir.searching import breaches
 from coder_ir.training.queries import LabelledQuery, read_queries, statements
 from coder_ir.training.sentences import load_triplets
 from coder_ir.training.sources import read_contrast_items
@@ -26,22 +26,48 @@ BINS = 10
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """One bin of a reliability curve."""
+
+    risk: float  # mean prediction, in [0, 1]
+    share: float  # that really violates, in [0, 1]
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Predicted against observed; each prediction comes from a fit on other topics."""
+
+    points: tuple[Point, ...]
+
+    @property
+    def judgements(self) -> int:
+        """Number of predictions."""
+        return sum(point.passages for point in self.points)
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error: mean gap of the bins, weighted by size; 0 is best."""
+        gaps = (point.passages * abs(point.risk - point.share) for point in self.points)
+        return sum(gaps) / self.judgements
+
+
+@dataclass(frozen=True, slots=True)
 class CalibrationReport:
     """Held-out figures: each value was predicted by a fit that did not see its fold."""
 
     queries: int
     exclusions_found: float  # share of queries that name what they rule out, at 0.5
     false_alarms: float  # share of queries without a constraint, at 0.5
-    judgements: int
-    risk_error: float  # expected calibration error over ten bins
-    curve: tuple[tuple[float, float, int], ...]  # mean risk, share that violates, how many
+    risk: Curve
 
     def table(self) -> str:
         """Text for a terminal."""
         return (
             f"detection: {self.queries} queries, {100 * self.exclusions_found:.1f}% of exclusions "
             f"found, {100 * self.false_alarms:.1f}% false alarms\n"
-            f"risk: {self.judgements} judgements, expected calibration error {self.risk_error:.3f}"
+            f"risk: {self.risk.judgements} judgements, expected calibration error "
+            f"{self.risk.error:.3f}"
         )
 
 
@@ -66,33 +92,30 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
     manifest.save(folder)
     constrained = np.array([query.constrained for query in asked])
     excludes = np.array([query.excludes for query in asked])
-    curve = reliability(risks, breaks)
-    report = CalibrationReport(
+    return CalibrationReport(
         queries=len(asked),
         exclusions_found=float((held_out[excludes] >= 0.5).mean()),
         false_alarms=float((held_out[~constrained] >= 0.5).mean()),
-        judgements=len(breaks),
-        risk_error=calibration_error(curve),
-        curve=curve,
+        risk=reliability(risks, breaks),
     )
-    (folder / "calibration-report.json").write_text(json.dumps(asdict(report)) + "\n")
-    return report
 
 
-def reliability(risks: Scores, breaks: NDArray[np.bool_]) -> tuple[tuple[float, float, int], ...]:
-    """Mean prediction, observed share and size of each of ten equal bins that holds something."""
+def cross_fitted_risks(encoder: OnnxEncoder, written: Path, detector: Logistic) -> Curve:
+    """Reliability of risk on the development topics, each fold predicted from the others."""
+    features, breaks, groups = _judgements(encoder, written, detector)
+    return reliability(_fit_risk(features, breaks, groups)[1], breaks)
+
+
+def reliability(risks: Scores, breaks: NDArray[np.bool_]) -> Curve:
+    """Ten bins of equal width, those that hold something."""
     place = np.minimum((risks * BINS).astype(int), BINS - 1)
-    return tuple(
-        (float(risks[place == b].mean()), float(breaks[place == b].mean()), int((place == b).sum()))
-        for b in range(BINS)
-        if (place == b).any()
+    return Curve(
+        tuple(
+            Point(float(risks[own].mean()), float(breaks[own].mean()), int(own.sum()))
+            for own in (place == number for number in range(BINS))
+            if own.any()
+        )
     )
-
-
-def calibration_error(curve: Sequence[tuple[float, float, int]]) -> float:
-    """Mean gap between prediction and observed share, weighted by bin size; 0 is best."""
-    total = sum(size for _, _, size in curve)
-    return sum(size * abs(mean - share) for mean, share, size in curve) / total
 
 
 def _fit_detector(
@@ -123,17 +146,25 @@ def _judgements(
     texts = list(dict.fromkeys(row[1] for row in rows))
     queries = encoder.encode(asked, kind="query")
     documents = encoder.encode(texts, kind="document")
-    line, column = ({text: i for i, text in enumerate(side)} for side in (asked, texts))
+    constraints = [
+        replace(detect(query, vector, detector), required=())
+        for query, vector in zip(asked, queries.topical, strict=True)
+    ]
+    phrases = list(dict.fromkeys(p for c in constraints for p in c.excluded))
+    spans = encoder.encode_space(phrases, space="topical", kind="query")
+    line, column, place = (
+        {text: i for i, text in enumerate(side)} for side in (asked, texts, phrases)
+    )
     features = []
     for query, text, _, _ in rows:
         q, d = line[query], column[text]
-        found = detect(query, queries.topical[q], detector)
-        breach = max((mention(phrase, text) for phrase in found.excluded), default=0.0)
+        own = spans[[place[phrase] for phrase in constraints[q].excluded]]
+        likeness = (own @ documents.topical[d])[None, :].astype(np.float64)
         features.append(
             [
                 float(queries.topical[q] @ documents.topical[d]),
                 float(queries.compatibility[q] @ documents.compatibility[d]),
-                breach,
+                float(breaches(constraints[q], [text], likeness)[0]),
             ]
         )
     return (

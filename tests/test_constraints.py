@@ -1,0 +1,404 @@
+"""Cue words, what they rule out, and whether a text affirms it; every case worked out by hand."""
+
+import re
+from math import log
+
+import numpy as np
+import pytest
+
+from coder_ir.calibration import Logistic
+from coder_ir.constraints import (
+    FAMILIES,
+    detect,
+    find_cues,
+    mention,
+    required_words,
+    shape,
+    split_sentences,
+)
+from coder_ir.types import Constraint
+
+NOWHERE = np.zeros(2, dtype=np.float32)
+
+CUES = [
+    ("exception", "hotels with the exception of hostels", "with the exception of", "hostels"),
+    ("exception", "restaurants except seafood places", "except", "seafood places"),
+    ("exception", "drinks other than beer", "other than", "beer"),
+    ("exception", "tales unrelated to war", "unrelated to", "war"),
+    ("omission", "jazz without mentioning Miles Davis", "without mentioning", "Miles Davis"),
+    ("omission", "a summary that does not mention Troy", "does not mention", "Troy"),
+    ("omission", "a burger, hold the mayo", "hold the", "mayo"),
+    ("preference", "tea instead of coffee", "instead of", "coffee"),
+    ("preference", "snacks for people allergic to peanuts", "allergic to", "peanuts"),
+    ("preference", "I can't stand noise", "can't stand", "noise"),
+    ("lack", "soap free of perfume", "free of", "perfume"),
+    ("lack", "shoes lacking laces", "lacking", "laces"),
+    ("lack", "a car with no sunroof", "no", "sunroof"),
+    ("negation", "films but not horror", "but not", "horror"),
+    ("negation", "dogs that don’t shed", "don’t", "shed"),
+    ("aside", "leave the politics out of it", "leave the politics out", "the politics"),
+    ("aside", "setting tax to one side, how rich", "setting tax to one side", "tax"),
+    ("excepted", "rock bands, the Beatles excluded", "the Beatles excluded", "the Beatles"),
+    ("excepted", "Nuts aside, what is safe", "Nuts aside", "Nuts"),
+    ("else", "What else did Turing invent", "What else", ""),
+    ("free", "gluten-free bread", "gluten-free", "gluten"),
+    ("free", "sugar free sweets", "sugar free", "sugar"),
+    ("non", "non-smoking rooms", "non-smoking", "smoking"),
+    ("non", "nonalcoholic beer", "nonalcoholic", "alcoholic"),
+    ("less", "sugarless gum", "sugarless", "sugar"),
+    ("un", "unsweetened tea", "unsweetened", "sweetened"),
+]
+
+
+@pytest.mark.parametrize(
+    ("family", "query", "words", "excluded"), CUES, ids=[f"{c[0]}: {c[2]}" for c in CUES]
+)
+def test_a_cue_is_found_with_what_it_rules_out(family: str, query: str, words: str, excluded: str):
+    (cue,) = find_cues(query)
+    assert (cue.family, cue.words, cue.excluded) == (family, words, excluded)
+    assert cue.start == query.index(words)
+
+
+def test_every_family_has_a_case_here():
+    assert {case[0] for case in CUES} == set(FAMILIES)
+
+
+@pytest.mark.parametrize(
+    ("query", "excluded"),
+    [
+        ("fruit other than apples, please", "apples"),
+        ("hotels without parking in Rome", "parking"),
+        ("hotels without parking that take dogs", "parking"),
+        ("without parking - with a pool", "parking"),
+        ("nothing about any information on Paris", "Paris"),
+        ('books except for "The Hobbit" and so on', "The Hobbit"),
+        ("books excluding “The Hobbit”", "The Hobbit"),
+        ("everything without", ""),
+    ],
+    ids=[
+        "to the comma",
+        "to a preposition",
+        "to a clause",
+        "to a dash",
+        "after what leads up to it",
+        "in quotation marks",
+        "in curly ones",
+        "nothing left",
+    ],
+)
+def test_the_excluded_part_ends_where_the_phrase_does(query: str, excluded: str):
+    assert find_cues(query)[0].excluded == excluded
+
+
+def test_cues_come_in_the_order_of_the_query():
+    query = "dogs that never bark, sugar-free, with no fee, except poodles"
+    cues = find_cues(query)
+    assert [cue.words for cue in cues] == ["never", "sugar-free", "no", "except"]
+    assert [cue.start for cue in cues] == [10, 22, 39, 47]
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("tours that do not include Paris", "do not include"),
+        ("films with no mention of war", "no mention of"),
+        ("a shop that no longer sells fur", "no longer"),
+        ("I do not want sugar", "do not want"),
+        ("any fruit other than apples", "other than"),
+    ],
+)
+def test_of_two_cues_on_one_word_the_longer_wins(query: str, words: str):
+    assert [cue.words for cue in find_cues(query)] == [words]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "work of Doctors Without Borders",
+        "No Man's Sky review",
+        "No Country for Old Men cast",
+        "Everything But the Girl",
+        "the film Rebel Without a Cause",
+    ],
+)
+def test_a_cue_word_in_a_title_is_none(query: str):
+    assert find_cues(query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("Excluding Paris, name three cities", "Excluding"),
+        ("No Gluten, please", "No"),
+        ("NO PARKING SIGN", "NO"),
+        ("No sugar drinks", "No"),
+    ],
+    ids=["a name follows", "a comma follows", "all capitals", "a plain word follows"],
+)
+def test_a_cue_word_that_opens_a_request_is_one(query: str, words: str):
+    assert [cue.words for cue in find_cues(query)] == [words]
+
+
+@pytest.mark.parametrize(
+    "query", ["why does bread not rise", "Why is there no sound", "how come bread does not rise"]
+)
+def test_asking_why_not_rules_nothing_out(query: str):
+    assert find_cues(query) == []
+
+
+def test_asking_why_leaves_a_plain_exclusion_standing():
+    assert [cue.excluded for cue in find_cues("why sleep without earplugs")] == ["earplugs"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "404 page not found",
+        "x is not defined",
+        "undefined is not a function",
+        "dict is not callable",
+        "bash: no such file or directory",
+        "printer not working",
+    ],
+)
+def test_an_error_message_has_no_cue(query: str):
+    assert find_cues(query) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "non-profit jobs",
+        "nonsense poems",
+        "no-fault insurance",
+        "not-for-profit hospitals",
+        "wireless mouse",
+        "the United Kingdom",
+        "whether or not to buy",
+        "No. 5 perfume",
+        "needless to say",
+        "no one there",
+        "feel free to ask",
+        "unless it rains",
+        "not only cats",
+    ],
+)
+def test_a_fixed_term_has_no_cue(query: str):
+    assert find_cues(query) == []
+
+
+@pytest.mark.parametrize("query", ["", "   ", "quiet hotels near the sea", "notes on knots"])
+def test_a_query_without_a_cue_has_none(query: str):
+    assert find_cues(query) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "word"),
+    [
+        ("tabs instead of spaces", "tabs"),
+        ("the slow train rather than the plane", "train"),
+        ("Trains as opposed to planes", "Trains"),
+        ("a hotel without parking", ""),
+        ("instead of spaces", ""),
+        ("", ""),
+    ],
+)
+def test_the_word_before_instead_is_what_is_required(query: str, word: str):
+    assert required_words(query) == word
+
+
+@pytest.mark.parametrize("query", ["", "hotel", "hotels without parking", "?" * 50])
+def test_a_shape_has_one_length_for_every_query(query: str):
+    form = shape(query)
+    assert form.shape == (len(FAMILIES) + 11,)
+    assert form.dtype == np.float32
+    assert set(form.tolist()) <= {0.0, 1.0}
+
+
+def test_a_shape_opens_with_the_families_found():
+    found = shape("sugar-free gum without mint")[: len(FAMILIES)]
+    expected = [name in ("omission", "free") for name in FAMILIES]
+    assert found.tolist() == expected
+
+
+def test_a_statement_a_request_and_a_question_of_the_same_words_differ():
+    said, asked, wanted = (
+        shape(text)[len(FAMILIES) :].tolist()
+        for text in (
+            "The bar has no lights.",
+            "Has the bar no lights?",
+            "Find a bar with no lights.",
+        )
+    )
+    # cue, strong cue, asks, requests, states, then cue with states, the same if weak, with asks,
+    # with requests; at most 4 words, at least 12
+    assert said == [1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0]
+    assert asked == [1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0]
+    assert wanted == [1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0]
+
+
+def test_a_shape_tells_short_and_long_queries():
+    assert shape("one two three four")[-2:].tolist() == [1, 0]
+    assert shape("word " * 12)[-2:].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("query", "probability"),
+    [
+        ("hotels without parking", 1.0),
+        ("Which drug does not cause drowsiness?", 1.0),
+        ("The drug was not effective in mice.", 0.2),
+        ("hotels with parking", 0.0),
+        ("The drug was effective in mice.", 0.0),
+    ],
+    ids=["request", "question", "statement", "no cue", "statement without a cue"],
+)
+def test_without_a_trained_part_a_cue_outside_a_statement_decides(query: str, probability: float):
+    assert detect(query, NOWHERE, None).probability == probability
+
+
+def test_what_is_detected_holds_cues_excluded_and_required_words():
+    assert detect("tabs instead of spaces", NOWHERE, None) == Constraint(
+        1.0, ("instead of",), ("spaces",), ("tabs",)
+    )
+
+
+def test_a_cue_that_rules_out_nothing_by_name_adds_no_phrase():
+    found = detect("What else did Turing invent", NOWHERE, None)
+    assert (found.cues, found.excluded) == (("What else",), ())
+
+
+def test_things_joined_by_and_or_are_excluded_one_by_one():
+    found = detect("drinks other than beer or wine", NOWHERE, None)
+    assert found.excluded == ("beer", "wine")
+
+
+def test_a_trained_part_reads_the_shape_and_then_the_vector():
+    # log 3 for any cue, -2 log 3 for the vector's second number
+    weights = [0.0] * (len(FAMILIES) + 11 + 2)
+    weights[len(FAMILIES)], weights[-1] = log(3), -2 * log(3)
+    detector = Logistic(tuple(weights), 0.0)
+    towards = np.array([0.0, 1.0], dtype=np.float32)
+    for query, vector, expected in (
+        ("hotels without parking", NOWHERE, 3 / 4),
+        ("hotels without parking", towards, 1 / 4),
+        ("hotels", NOWHERE, 1 / 2),
+        ("hotels", towards, 1 / 10),
+    ):
+        assert detect(query, vector, detector).probability == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_trained_part_changes_the_probability_alone():
+    certain = Logistic((0.0,) * (len(FAMILIES) + 11 + 2), log(3))
+    found = detect("tabs instead of spaces", NOWHERE, certain)
+    assert found.probability == pytest.approx(3 / 4)
+    assert (found.cues, found.excluded) == (("instead of",), ("spaces",))
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "share"),
+    [
+        ("pool", "A pool and a bar.", 1),
+        ("outdoor pool", "A pool and a bar.", 1 / 2),
+        ("outdoor pool", "An outdoor bar. The pool is inside.", 1 / 2),
+        ("a heated outdoor pool", "The pool is heated.", 2 / 3),
+        ("pool", "A bar.", 0),
+        ("pool", "", 0),
+        ("POOL", "a pool", 1),
+    ],
+    ids=["whole", "half", "half in each clause", "two of three", "none", "no text", "capitals"],
+)
+def test_a_mention_is_the_share_of_content_words_in_one_clause(
+    phrase: str, text: str, share: float
+):
+    assert mention(phrase, text) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("cities", "One city."),
+        ("walking", "He walks."),
+        ("dog", "The dog's bed."),
+        ("taxed", "tax"),
+    ],
+)
+def test_forms_of_a_word_are_one(phrase: str, text: str):
+    assert mention(phrase, text) == 1
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("parking", "There is no parking."),
+        ("parking", "We never charge a fee for parking."),
+        ("loud music", "No loud music at night."),
+        ("parking", "Neither a fridge nor parking."),
+        ("parking", "Parking is not allowed."),
+        ("smoking", "Smoking isn’t allowed."),
+        ("dogs", "Dogs are prohibited."),
+        ("nuts", "Free of nuts."),
+        ("nuts", "It is free from nuts."),
+        ("nuts", "A nut-free bar."),
+        ("sugar", "Sugar free sweets."),
+    ],
+)
+def test_a_denied_word_is_not_mentioned(phrase: str, text: str):
+    assert mention(phrase, text) == 0
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text"),
+    [
+        ("parking", "Free parking."),
+        ("free parking", "Free parking behind the house."),
+        ("parking", "Parking free of charge."),
+        ("parking", "Parking is free."),
+        ("parking", "We never charged anybody one cent for parking."),
+        ("dogs", "Dogs are, as of this very month, banned."),
+        ("dogs", "Dogs are welcome; no cats."),
+        ("nuts", "No sugar, but plenty of nuts."),
+        ("pool", "No bar, though the pool is open."),
+        ("pool", "No bar while the pool is open."),
+        ("pool", "There is no pool. The pool opens in May."),
+    ],
+    ids=[
+        "free before it",
+        "a phrase with free in it",
+        "free of charge",
+        "is free",
+        "denial too far before",
+        "denial too far after",
+        "denial in the next clause",
+        "clause after but",
+        "clause after though",
+        "clause after while",
+        "affirmed elsewhere",
+    ],
+)
+def test_a_denial_of_something_else_does_not_count(phrase: str, text: str):
+    assert mention(phrase, text) == 1
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "share"),
+    [("the", "The cat.", 1), ("of the", "A cat.", 0), ("", "A cat.", 0), ("?!", "A cat.", 0)],
+)
+def test_a_phrase_of_empty_words_is_looked_for_as_it_is(phrase: str, text: str, share: float):
+    assert mention(phrase, text) == share
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three? Four… Five", ["One.", "Two!", "Three?", "Four…", "Five"]),
+        ("a heading\n\nA line\n", ["a heading", "A line"]),
+        ("It is 3.5 km away.", ["It is 3.5 km away."]),
+        ("  one  ", ["one"]),
+        ("", []),
+        (" \n ", []),
+    ],
+)
+def test_sentences_end_at_marks_and_lines(text: str, sentences: list[str]):
+    assert split_sentences(text) == sentences
+    assert re.sub(r"\s", "", "".join(sentences)) == re.sub(r"\s", "", text)
