@@ -12,8 +12,8 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="development, detection, risk, nevir, negconstraint, topical, encoding, search, "
-            "kill, goals; default: all.",
+            help="development, settings, detection, risk, nevir, negconstraint, topical, encoding, "
+            "search, kill, goals; default: all.",
             metavar="[NAME]...",
         ),
     ] = None,

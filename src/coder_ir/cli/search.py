@@ -272,6 +272,8 @@ def _nothing(documents: int, where: list[str] | None) -> str:
 
 
 def _print_json(ranking: "Ranking", *, explain: bool) -> None:
+    if explain:
+        typer.echo(json.dumps({"constraint": asdict(ranking.constraint)}, ensure_ascii=False))
     for hit in ranking:
         row = {
             "rank": hit.rank,

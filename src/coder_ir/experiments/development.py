@@ -1,6 +1,6 @@
 """Our own held-out topics: does the satisfying passage come before the violating one?"""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 
@@ -17,7 +17,7 @@ from coder_ir.metrics import (
 )
 from coder_ir.policies import POLICIES
 from coder_ir.training.sources import read_contrast_items
-from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING, Document, Qrels, Query
+from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING, Document, Policy, Qrels, Query
 
 _METRICS = {
     "V@1": partial(violation_at, k=1),
@@ -28,22 +28,30 @@ _METRICS = {
 
 def measure_development(setup: Setup, report: Report) -> Table:
     """Every named policy over all passages of the development topics."""
+    title = "Development topics, never trained on"
+    return measure_policies(setup, report, POLICIES, name="development", title=title)
+
+
+def measure_policies(
+    setup: Setup, report: Report, policies: Mapping[str, Policy], *, name: str, title: str
+) -> Table:
+    """Some policies over all passages of the development topics."""
     rows = list(read_contrast_items(setup.written, "contrast.development.jsonl*"))
     documents, queries, grades = _pool(rows)
     ours = {q.query_id for q in queries if q.query_id.startswith("ours ")}
-    report(f"development: {len(documents)} passages, {len(queries)} queries")
-    runs = policy_runs(setup, documents, queries, POLICIES, Runtime())
+    report(f"{name}: {len(documents)} passages, {len(queries)} queries")
+    runs = policy_runs(setup, documents, queries, policies, Runtime())
     results = {
-        name: {
+        label: {
             "ours": _first(run, {q: g for q, g in grades.items() if q in ours}),
             "edits": _first(run, {q: g for q, g in grades.items() if q not in ours}),
             **scored(run, Qrels(grades), _METRICS),
         }
-        for name, run in runs.items()
+        for label, run in runs.items()
     }
     return Table(
-        name="development",
-        title="Development topics, never trained on",
+        name=name,
+        title=title,
         columns=("policy", "satisfying first, ours ↑", "edits ↑", "V@1 ↓", "FVR@10 ↑", "R@5 ↑"),
         rows=tuple(
             (n, *(ranks(e) if m.startswith("FVR") else percent(e) for m, e in ms.items()))

@@ -12,6 +12,7 @@ from coder_ir.experiments.negconstraint import measure_negconstraint
 from coder_ir.experiments.nevir import measure_nevir
 from coder_ir.experiments.risk import measure_risk
 from coder_ir.experiments.search_cost import measure_search_cost
+from coder_ir.experiments.settings import measure_settings
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
 from coder_ir.experiments.topical import measure_topical
@@ -20,6 +21,7 @@ __all__ = ["EXPERIMENTS", "Setup", "run_experiments"]
 
 EXPERIMENTS: dict[str, Callable[[Setup, Report], Table]] = {
     "development": measure_development,
+    "settings": measure_settings,
     "detection": measure_detection,
     "risk": measure_risk,
     "nevir": measure_nevir,
