@@ -47,7 +47,7 @@ def test_a_rate_is_shown_in_percent_and_a_rank_as_it_is():
 
 
 def test_an_unknown_measurement_is_refused_before_any_runs(tmp_path: Path):
-    with pytest.raises(InvalidValue, match="no measurement 'speed'; there are nevir"):
+    with pytest.raises(InvalidValue, match="no measurement 'speed'; there are development"):
         list(run_experiments(["nevir", "speed"], setup(tmp_path), report=quiet))
 
 

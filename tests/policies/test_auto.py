@@ -1,6 +1,7 @@
-"""Auto by hand: s_T + w s_C - exclusion x breach - rivalry x deficit, as far as a query calls."""
+"""Auto by hand: topic + w s_C - exclusion x breach - rivalry x deficit, as a query calls for it."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,21 +16,24 @@ PLAIN = Auto(strength=1.0, exclusion=0.4, rivalry=0.5, twin=0.9, doubt=0.2, sure
 
 
 def pool_of(
-    rows: Sequence[tuple[str, float, float]],
+    scored: Sequence[tuple[str, float, float]],
     *,
     stated: float | None = None,
     breach: Sequence[float] | None = None,
-    alike: Sequence[Sequence[float]] | None = None,
+    topic: Sequence[float] | None = None,
+    angles: Sequence[float] | None = None,
 ) -> Candidates:
-    ids, topical, compatibility = zip(*rows, strict=True) if rows else ((), (), ())
+    """Topical vectors are given as angles in a plane; twin = 0.9 is 0.45 of them."""
+    ids, topical, compatibility = zip(*scored, strict=True) if scored else ((), (), ())
     return Candidates(
         ids,
         [Passage(0, Span(0, 1))] * len(ids),
         np.array(topical, dtype=np.float64),
         np.array(compatibility, dtype=np.float64),
         None if stated is None else Constraint(stated),
-        None if breach is None else np.array(breach, dtype=np.float64),
-        None if alike is None else np.array(alike, dtype=np.float32),
+        topic=None if topic is None else np.array(topic, dtype=np.float64),
+        breach=None if breach is None else np.array(breach, dtype=np.float64),
+        rows=None if angles is None else np.stack([np.cos(angles), np.sin(angles)], axis=1),
     )
 
 
@@ -44,7 +48,7 @@ def reasons(order: Order, pool: Candidates) -> dict[str, str]:
 
 @pytest.mark.parametrize("stated", [None, 0.0, 0.1, 0.2], ids=["nobody looked", "0", "0.1", "0.2"])
 def test_an_ordinary_query_gets_the_topical_order_and_scores(stated: float | None):
-    pool = pool_of(ROWS, stated=stated, alike=np.eye(4).tolist())
+    pool = pool_of(ROWS, stated=stated, angles=[0, 1, 2, 3])
     found = scores(PLAIN.order(pool), pool)
     assert list(found.items()) == [("a", 0.9), ("d", 0.8), ("c", 0.7), ("b", 0.5)]
     assert list(found) == list(scores(TopicalOnly().order(pool), pool))
@@ -84,6 +88,14 @@ def test_a_breach_costs_only_as_far_as_the_constraint_is_sure(stated: float | No
     assert found == pytest.approx({"a": 0.9 - 0.4 * share, "b": 0.6 - 0.2 * share})
 
 
+@pytest.mark.parametrize(
+    ("stated", "topic"), [(None, 0.9), (0.2, 0.9), (0.3, 0.8), (0.4, 0.7), (0.6, 0.5), (1.0, 0.5)]
+)
+def test_the_topic_moves_to_the_query_without_what_it_rules_out(stated: float | None, topic: float):
+    pool = pool_of([("a", 0.9, 0.0)], stated=stated, topic=[0.5])
+    assert scores(PLAIN.order(pool), pool) == pytest.approx({"a": topic})
+
+
 def test_a_breach_can_turn_the_order():
     pool = pool_of([("a", 0.9, 0.1), ("b", 0.6, 0.1)], stated=1.0, breach=[1.0, 0.0])
     found = scores(PLAIN.order(pool), pool)
@@ -94,7 +106,7 @@ def test_of_two_near_copies_the_less_compatible_loses():
     # a and b are copies: b lacks 0.6 - 0.2, half of which it loses. c is like neither.
     pool = pool_of(
         [("a", 0.7, 0.6), ("b", 0.8, 0.2), ("c", 0.75, 0.1)],
-        alike=[[1, 0.95, 0.5], [0.95, 1, 0.5], [0.5, 0.5, 1]],
+        angles=[0, 0.3, 2],
     )
     found = scores(PLAIN.order(pool), pool)
     assert list(found.items()) == [("c", 0.75), ("a", 0.7), ("b", 0.6)]
@@ -104,7 +116,7 @@ def test_of_three_near_copies_each_is_held_against_the_best_of_its_own():
     # a is a copy of b, b of a and c, c of b: a is not measured against c, who is no copy of it.
     pool = pool_of(
         [("a", 0.5, 0.1), ("b", 0.5, 0.3), ("c", 0.5, 0.9)],
-        alike=[[1, 0.92, 0.8], [0.92, 1, 0.92], [0.8, 0.92, 1]],
+        angles=[0, 0.4, 0.8],
     )
     found = scores(PLAIN.order(pool), pool)
     # c lacks nothing; a lacks 0.2 to b; b lacks 0.6 to c
@@ -113,39 +125,55 @@ def test_of_three_near_copies_each_is_held_against_the_best_of_its_own():
 
 
 def test_three_copies_of_each_other_are_all_held_against_the_best():
-    pool = pool_of(
-        [("a", 0.5, 0.1), ("b", 0.5, 0.3), ("c", 0.5, 0.9)], alike=np.full((3, 3), 0.95).tolist()
-    )
+    pool = pool_of([("a", 0.5, 0.1), ("b", 0.5, 0.3), ("c", 0.5, 0.9)], angles=[0, 0.1, 0.2])
     found = scores(PLAIN.order(pool), pool)
     assert list(found) == ["c", "b", "a"]
     assert found == pytest.approx({"c": 0.5, "b": 0.2, "a": 0.1})
 
 
-@pytest.mark.parametrize(("cosine", "loses"), [(0.75, True), (0.74, False)], ids=["at", "below"])
-def test_near_copies_begin_at_the_twin_cosine(cosine: float, loses: bool):
-    pool = pool_of([("a", 0.5, 0.6), ("b", 0.5, 0.2)], alike=[[1, cosine], [cosine, 1]])
-    found = scores(Auto(rivalry=0.5, twin=0.75).order(pool), pool)
+@pytest.mark.parametrize(("twin", "loses"), [(0.5, True), (0.51, False)], ids=["at", "above"])
+def test_near_copies_begin_at_the_twin_cosine(twin: float, loses: bool):
+    pool = pool_of([("a", 0.5, 0.6), ("b", 0.5, 0.2)])
+    rows = np.array([[1, 0], [0.5, 0.75**0.5]], dtype=np.float32)  # cosine exactly 0.5
+    pool = replace(pool, rows=rows)
+    found = scores(Auto(rivalry=0.5, twin=twin).order(pool), pool)
     assert found == pytest.approx({"a": 0.5, "b": 0.3 if loses else 0.5})
+
+
+def test_near_copies_are_found_in_a_pool_larger_than_a_block():
+    names = [f"{n:04}" for n in range(1500)]
+    apart = np.linspace(0, 3, 1500)
+    apart[-1] = apart[0]  # the last is a copy of the first
+    pool = pool_of([(name, 0.5, 0.2) for name in names], angles=apart)
+    pool.compatibility[0] = 0.6
+    found = scores(Auto(rivalry=0.5, twin=0.9999995).order(pool), pool)
+    assert [name for name, score in found.items() if score < 0.5] == ["1499"]
+    assert found["1499"] == pytest.approx(0.3)
 
 
 def test_a_pool_nobody_compared_has_no_near_copies():
     rows = [("a", 0.5, 0.6), ("b", 0.6, 0.2)]
-    pool = pool_of(rows, alike=None)
+    pool = pool_of(rows, angles=None)
     assert scores(PLAIN.order(pool), pool) == {"b": 0.6, "a": 0.5}
 
 
 def test_every_part_of_the_sum_counts_at_once():
     pool = pool_of(
-        [("a", 0.8, 0.2), ("b", 0.6, 0.6)], stated=0.4, breach=[1.0, 0.0], alike=[[1, 1], [1, 1]]
+        [("a", 0.8, 0.2), ("b", 0.6, 0.6)],
+        stated=0.4,
+        breach=[1.0, 0.0],
+        topic=[0.8, 0.4],
+        angles=[0, 0],
     )
-    # half sure: a 0.8 + 0.1 - 0.4 x 0.5 - 0.5 x 0.4, b 0.6 + 0.3
-    assert scores(PLAIN.order(pool), pool) == pytest.approx({"b": 0.9, "a": 0.5})
+    # half sure: a 0.8 + 0.1 - 0.4 x 0.5 - 0.5 x 0.4, b 0.5 + 0.3
+    assert scores(PLAIN.order(pool), pool) == pytest.approx({"b": 0.8, "a": 0.5})
 
 
 @pytest.mark.parametrize("stated", [None, 1.0])
 def test_an_empty_pool_has_an_empty_order(stated: float | None):
-    for alike in (None, np.zeros((0, 0)).tolist()):
-        assert PLAIN.order(pool_of([], stated=stated, breach=[], alike=alike)) == Order([], ())
+    for angles in (None, []):
+        pool = pool_of([], stated=stated, breach=[], topic=[], angles=angles)
+        assert PLAIN.order(pool) == Order([], ())
 
 
 def test_equal_scores_go_by_id():
@@ -154,18 +182,18 @@ def test_equal_scores_go_by_id():
 
 
 def test_it_drops_nothing():
-    pool = pool_of(ROWS, stated=1.0, breach=[1.0] * 4, alike=np.ones((4, 4)).tolist())
+    pool = pool_of(ROWS, stated=1.0, breach=[1.0] * 4, angles=[0, 0, 0, 0])
     order = PLAIN.order(pool)
     assert sorted(verdict.position for verdict in order.kept) == [0, 1, 2, 3]
     assert list(order.dropped) == []
 
 
 def test_the_pool_stays_as_it_was():
-    pool = pool_of(ROWS, stated=1.0, breach=[1.0] * 4, alike=np.ones((4, 4)).tolist())
-    before = pool.topical.copy(), pool.compatibility.copy(), pool.breach.copy(), pool.alike.copy()
+    pool = pool_of(ROWS, stated=1.0, breach=[1.0] * 4, angles=[0, 0, 0, 0])
+    before = pool.topical.copy(), pool.compatibility.copy(), pool.breach.copy(), pool.rows.copy()
     PLAIN.order(pool)
     for old, new in zip(
-        before, (pool.topical, pool.compatibility, pool.breach, pool.alike), strict=True
+        before, (pool.topical, pool.compatibility, pool.breach, pool.rows), strict=True
     ):
         assert (old == new).all()
 
@@ -194,27 +222,23 @@ def test_bounds_that_contradict_each_other_are_refused(settings: dict[str, Any])
 
 def test_a_reason_without_a_constraint_says_so():
     pool = pool_of([("a", 0.9, 0.1)])
-    assert reasons(PLAIN.order(pool), pool) == {"a": "Topical 0.900; no constraint was found."}
+    assert reasons(PLAIN.order(pool), pool) == {"a": "Topic 0.900; no constraint was found."}
 
 
 def test_a_reason_names_every_number_that_was_used():
-    pool = pool_of(
-        [("a", 0.8, 0.2), ("b", 0.6, 0.6)], stated=0.4, breach=[1.0, 0.0], alike=[[1, 1], [1, 1]]
-    )
+    pool = pool_of([("a", 0.8, 0.2), ("b", 0.6, 0.6)], stated=0.4, breach=[1.0, 0.0], angles=[0, 0])
     assert reasons(PLAIN.order(pool), pool) == {
         "a": (
-            "Topical 0.800 + 0.5 x compatibility 0.200 - 0.4 x 0.5 for going against its words "
-            "- 0.5 x 0.400 behind a near-copy's compatibility."
+            "Topic 0.800 + 1 x 0.5 of compatibility = 0.100 - 0.4 x 0.50 for what is ruled out "
+            "- 0.5 x 0.400 behind a near-copy."
         ),
-        "b": "Topical 0.600 + 0.5 x compatibility 0.600.",
+        "b": "Topic 0.600 + 1 x 0.5 of compatibility = 0.300.",
     }
 
 
 def test_a_reason_tells_of_a_near_copy_without_a_constraint():
-    pool = pool_of([("a", 0.5, 0.6), ("b", 0.5, 0.2)], alike=[[1, 1], [1, 1]])
-    assert reasons(PLAIN.order(pool), pool)["b"] == (
-        "Topical 0.500 - 0.5 x 0.400 behind a near-copy's compatibility."
-    )
+    pool = pool_of([("a", 0.5, 0.6), ("b", 0.5, 0.2)], angles=[0, 0])
+    assert reasons(PLAIN.order(pool), pool)["b"] == "Topic 0.500 - 0.5 x 0.400 behind a near-copy."
 
 
 def test_it_is_known_by_its_name():

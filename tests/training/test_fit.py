@@ -25,8 +25,8 @@ from safetensors.torch import load_file
 from coder_ir.errors import CoderError, InvalidValue, MissingExtra, NotFound
 from coder_ir.training.config import Config, Stage
 from coder_ir.training.fit import data_hashes, develop, plan, train
-from coder_ir.training.loss import contrastive_loss
 from coder_ir.types import Triplet
+from tests.fake_tower import ANGLES, FakeTower, triplet
 
 # tower.py imports Pooling from where sentence-transformers no longer wants it;
 # test_training_uses_nothing_deprecated holds that against it, once.
@@ -367,77 +367,8 @@ def test_files_of_one_name_in_two_folders_are_both_hashed(
     assert set(hashes.values()) == digests
 
 
-class FakeTower:
-    """Texts to stored plane vectors, so that losses can be worked out by hand."""
-
-    def __init__(self, angles: dict[str, float]) -> None:
-        self.angles = angles
-
-    def embed(self, texts: Sequence[str], *, train: bool) -> torch.Tensor:
-        rows = [[math.cos(self.angles[t]), math.sin(self.angles[t])] for t in texts]
-        return torch.tensor(rows, dtype=torch.float64, requires_grad=train)
-
-
-def triplet(query: str, satisfying: str, violating: str, group: str = "g") -> Triplet:
-    return Triplet(query, satisfying, violating, group, "toy", "none")
-
-
-def positives(triplets: Sequence[Triplet]) -> dict[str, set[str]]:
-    return {
-        query: {t.satisfying for t in triplets if t.query == query}
-        for query in {t.query for t in triplets}
-    }
-
-
-ANGLES = {"q": 0.0, "r": 0.4, "good": 0.3, "bad": 0.9, "fine": 0.5, "worse": 1.4}
-
-
-def loss_by_hand(rows: Sequence[tuple[str, str, Sequence[str]]], scale: float) -> float:
-    """Mean over (query, satisfying passage, passages that count as negatives)."""
-    losses = []
-    for query, own, negatives in rows:
-        terms = [math.exp(scale * math.cos(ANGLES[query] - ANGLES[p])) for p in (own, *negatives)]
-        losses.append(-math.log(terms[0] / sum(terms)))
-    return sum(losses) / len(losses)
-
-
-@pytest.fixture
-def plain(tmp_path: Path) -> dict[str, Any]:
+def test_held_out_scores_are_those_worked_out_by_hand(tmp_path: Path):
     config = Config(base="", output=tmp_path, stages=(), query_prefix="", scale=5.0)
-    return {"config": config, "stage": Stage(name="plain", triplets=tmp_path)}
-
-
-def test_the_loss_counts_every_other_passage_of_the_batch(plain: dict[str, Any]):
-    batch = [triplet("q", "good", "bad"), triplet("r", "fine", "worse")]
-    by_hand = loss_by_hand(
-        [("q", "good", ("fine", "bad", "worse")), ("r", "fine", ("good", "bad", "worse"))], 5.0
-    )
-    assert contrastive_loss(
-        FakeTower(ANGLES), batch, positives(batch), **plain
-    ).item() == pytest.approx(by_hand)
-
-
-def test_a_satisfying_passage_is_no_negative_when_its_pair_comes_both_ways(plain: dict[str, Any]):
-    batch = [triplet("q", "good", "bad"), triplet("r", "bad", "good")]
-    # Passages stand as good, bad | bad, good: each query meets its own twice, the other twice.
-    by_hand = loss_by_hand([("q", "good", ("bad", "bad")), ("r", "bad", ("good", "good"))], 5.0)
-    assert contrastive_loss(
-        FakeTower(ANGLES), batch, positives(batch), **plain
-    ).item() == pytest.approx(by_hand)
-
-
-def test_a_passage_that_satisfies_a_query_elsewhere_is_no_negative_of_it(plain: dict[str, Any]):
-    batch = [triplet("q", "good", "bad"), triplet("r", "fine", "worse")]
-    known = positives([*batch, triplet("q", "fine", "bad")])
-    by_hand = loss_by_hand(
-        [("q", "good", ("bad", "worse")), ("r", "fine", ("good", "bad", "worse"))], 5.0
-    )
-    assert contrastive_loss(FakeTower(ANGLES), batch, known, **plain).item() == pytest.approx(
-        by_hand
-    )
-
-
-def test_held_out_scores_are_those_worked_out_by_hand(plain: dict[str, Any]):
     held_out = [
         triplet("q", "good", "bad", "pair"),
         triplet("r", "bad", "good", "pair"),  # wrong: good is nearer to r
@@ -445,7 +376,7 @@ def test_held_out_scores_are_those_worked_out_by_hand(plain: dict[str, Any]):
         triplet("r", "good", "worse", "both right"),
         triplet("q", "worse", "good", "alone"),  # wrong
     ]
-    scores = develop(FakeTower(ANGLES), held_out, plain["config"])
+    scores = develop(FakeTower(ANGLES), held_out, config)
     margins = [
         math.cos(ANGLES[t.query] - ANGLES[t.satisfying])
         - math.cos(ANGLES[t.query] - ANGLES[t.violating])

@@ -1,0 +1,240 @@
+"""Calibration: its figures by hand, and what it leaves in a model folder."""
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs torch: the extra train")
+pytest.importorskip("onnx", reason="needs onnx: the extra train")
+pytest.importorskip("sklearn", reason="needs scikit-learn: the extra train")
+
+from coder_ir.calibration import Calibration
+from coder_ir.constraints import shape
+from coder_ir.encoders.folder import Manifest, file_sha256
+from coder_ir.encoders.registry import load_calibration, load_encoder
+from coder_ir.errors import ModelMismatch, NotFound
+from coder_ir.training.calibrate import (
+    CalibrationReport,
+    Curve,
+    Point,
+    calibrate,
+    reliability,
+)
+from coder_ir.types import Triplet
+from tests.tiny_bert import save_tiny_bert
+
+THINGS = ("room", "house", "street", "table", "garden", "river")
+NOTHING_NEW = "the night is warm"
+
+
+def curve_of(*judged: tuple[float, bool]) -> Curve:
+    risks, breaks = zip(*judged, strict=True)
+    return reliability(np.array(risks), np.array(breaks))
+
+
+def test_predictions_are_gathered_in_ten_bins_of_equal_width():
+    curve = curve_of((0.02, False), (0.06, True), (0.55, True), (0.97, True), (0.99, False))
+    assert curve.points == (
+        Point(pytest.approx(0.04), 0.5, 2),
+        Point(pytest.approx(0.55), 1.0, 1),
+        Point(pytest.approx(0.98), 0.5, 2),
+    )
+    assert curve.judgements == 5
+
+
+def test_a_bin_begins_at_its_lower_bound_and_the_last_holds_certainty():
+    curve = curve_of((0.0, False), (0.1, False), (0.5, True), (1.0, True), (0.9, True))
+    assert [(p.risk, p.passages) for p in curve.points] == [(0.0, 1), (0.1, 1), (0.5, 1), (0.95, 2)]
+
+
+def test_the_error_is_the_gap_of_each_bin_weighted_by_its_size():
+    curve = Curve((Point(0.1, 0.2, 6), Point(0.5, 0.5, 1), Point(0.9, 0.6, 3)))
+    assert curve.error == pytest.approx((6 * 0.1 + 1 * 0 + 3 * 0.3) / 10)
+
+
+def test_predictions_that_come_true_have_no_error():
+    assert curve_of((0.0, False), (0.5, True), (0.5, False), (1.0, True)).error == 0
+
+
+def test_the_table_shows_shares_in_percent():
+    report = CalibrationReport(200, 0.955, 0.0214, Curve((Point(0.25, 0.5, 8),)))
+    assert report.table() == (
+        "detection: 200 queries, 95.5% of exclusions found, 2.1% false alarms\n"
+        "risk: 8 judgements, expected calibration error 0.250"
+    )
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twenty-four queries, half with a constraint, and six items with two queries each."""
+    folder = tmp_path_factory.mktemp("written")
+    queries = [
+        {"q": text, "has_constraint": excluded != "", "excluded": excluded}
+        for thing in THINGS
+        for text, excluded in (
+            (f"a {thing} without night", "night"),
+            (f"a dark {thing}, no day", "day"),
+            (f"the dark {thing}", ""),
+            (f"a very old {thing}", ""),
+        )
+    ]
+    items = [
+        {
+            "id": f"t-{thing}",
+            "source": "ours",
+            "kind": "negation",
+            "qa": f"a {thing} that is not loud",
+            "qb": f"a loud {thing}",
+            "a": f"the {thing} is quiet",
+            "b": f"the {thing} is loud",
+            "neutral": NOTHING_NEW,
+        }
+        for thing in THINGS
+    ]
+    for name, rows in (("queries", queries), ("contrast.development", items)):
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two statements that hold a negation and ask for nothing."""
+    path = tmp_path_factory.mktemp("claims") / "triplets.jsonl"
+    claims = ("The river is not very cold.", "The street is never very dark.")
+    rows = [Triplet(c, c, NOTHING_NEW, "g", "FeverSymmetric", "none") for c in claims]
+    path.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    return path
+
+
+@pytest.fixture(scope="module")
+def exported(
+    tiny: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    opposites: Callable[[Sequence[str]], list[Triplet]],
+) -> Path:
+    """A model folder of two random encoders, not calibrated."""
+    from coder_ir.training.export import ExportPlan, export_model
+
+    folder = tmp_path_factory.mktemp("exported")
+    check = folder / "check.jsonl"
+    check.write_text("".join(json.dumps(asdict(t)) + "\n" for t in opposites(["room"])))
+    other = save_tiny_bert(folder / "other", seed=9)
+    export_model(ExportPlan(str(tiny), str(other), folder / "model", "toy", "none", check=check))
+    return folder / "model"
+
+
+@pytest.fixture(scope="module")
+def done(
+    exported: Path, written: Path, claims: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, CalibrationReport]:
+    """A calibrated copy and the report on it; tests only look at them."""
+    model = Path(shutil.copytree(exported, tmp_path_factory.mktemp("done") / "model"))
+    return model, calibrate(model, written=written, triplets=claims)
+
+
+def test_the_report_counts_queries_and_judgements(done: tuple[Path, CalibrationReport]):
+    _, report = done
+    assert report.queries == 24 + 2
+    assert report.risk.judgements == 6 * 2 * 3  # items, queries, passages
+    assert 0 <= report.false_alarms <= 1
+    assert 0 <= report.exclusions_found <= 1
+    assert 0 <= report.risk.error <= 1
+
+
+def test_what_cue_words_tell_is_learnt(done: tuple[Path, CalibrationReport]):
+    _, report = done
+    assert report.exclusions_found > 0.9
+    assert report.false_alarms < 0.2
+
+
+def test_the_description_names_the_calibration_with_its_digest(
+    done: tuple[Path, CalibrationReport],
+):
+    manifest = Manifest.load(done[0])
+    assert manifest.calibration == "calibration.json"
+    assert manifest.sha256["calibration.json"] == file_sha256(done[0] / "calibration.json")
+    manifest.verify(done[0])
+
+
+def test_an_index_built_before_calibration_still_opens(
+    exported: Path, done: tuple[Path, CalibrationReport]
+):
+    assert Manifest.load(done[0]).fingerprint == Manifest.load(exported).fingerprint
+
+
+def test_the_rest_of_the_folder_is_left_alone(exported: Path, done: tuple[Path, CalibrationReport]):
+    before = {path.name: path.read_bytes() for path in exported.iterdir()}
+    after = {path.name: path.read_bytes() for path in done[0].iterdir()}
+    changed = {name for name in after if before.get(name) != after[name]}
+    assert changed == {"calibration.json", "model.json"}
+    assert before.keys() < after.keys()
+
+
+def test_the_calibration_is_found_by_the_models_name(
+    exported: Path, done: tuple[Path, CalibrationReport]
+):
+    found = load_calibration(str(done[0]))
+    assert found == Calibration.load(done[0] / "calibration.json")
+    assert load_calibration(f"{done[0]}@32") == found
+    assert load_calibration(str(exported)) is None
+
+
+def test_the_fits_read_what_search_gives_them(done: tuple[Path, CalibrationReport]):
+    found = load_calibration(str(done[0]))
+    assert found is not None
+    assert len(found.detector.weights) == shape("").size + 32
+    assert len(found.risk.weights) == 3
+
+
+def test_a_damaged_calibration_is_noticed(done: tuple[Path, CalibrationReport], tmp_path: Path):
+    model = Path(shutil.copytree(done[0], tmp_path / "model"))
+    text = (model / "calibration.json").read_text()
+    (model / "calibration.json").write_text(text.replace("1", "2", 1))
+    with pytest.raises(ModelMismatch, match=r"calibration\.json is damaged or was changed"):
+        Manifest.load(model).verify(model)
+    with pytest.raises(ModelMismatch, match=r"calibration\.json is damaged or was changed"):
+        load_encoder(str(model))
+
+
+def test_a_calibration_that_went_missing_is_noticed(
+    done: tuple[Path, CalibrationReport], tmp_path: Path
+):
+    model = Path(shutil.copytree(done[0], tmp_path / "model"))
+    (model / "calibration.json").unlink()
+    with pytest.raises(ModelMismatch, match=r"calibration\.json is missing"):
+        Manifest.load(model).verify(model)
+    with pytest.raises(NotFound, match="no calibration"):
+        load_calibration(str(model))
+
+
+def test_calibrating_again_gives_the_same(
+    done: tuple[Path, CalibrationReport], written: Path, claims: Path, tmp_path: Path
+):
+    model = Path(shutil.copytree(done[0], tmp_path / "model"))
+    assert calibrate(model, written=written, triplets=claims) == done[1]
+    assert load_calibration(str(model)) == load_calibration(str(done[0]))
+    Manifest.load(model).verify(model)
+
+
+def test_without_labelled_queries_nothing_is_written(exported: Path, claims: Path, tmp_path: Path):
+    model = Path(shutil.copytree(exported, tmp_path / "model"))
+    with pytest.raises(NotFound, match="no labelled queries"):
+        calibrate(model, written=tmp_path, triplets=claims)
+    assert not (model / "calibration.json").exists()
+
+
+@pytest.mark.xfail(strict=True, reason="contrast.jsonl, which was trained on, is taken instead")
+def test_items_that_were_trained_on_do_not_stand_in_for_held_out_ones(
+    exported: Path, written: Path, claims: Path, tmp_path: Path
+):
+    model = Path(shutil.copytree(exported, tmp_path / "model"))
+    trained = Path(shutil.copytree(written, tmp_path / "written"))
+    (trained / "contrast.development.jsonl").rename(trained / "contrast.jsonl")
+    with pytest.raises(NotFound, match=r"contrast\.development\.jsonl"):
+        calibrate(model, written=trained, triplets=claims)
