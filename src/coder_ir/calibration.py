@@ -22,7 +22,7 @@ class Logistic:
     def probability(self, features: NDArray[np.floating]) -> Scores:
         """One value for each row of features (n, weights)."""
         logits = self.bias + np.asarray(features, dtype=np.float64) @ np.array(self.weights)
-        return np.asarray(1 / (1 + np.exp(-logits)), dtype=np.float64)
+        return np.asarray(1 / (1 + np.exp(-np.clip(logits, -500, 500))), dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)

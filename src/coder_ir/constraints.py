@@ -26,7 +26,7 @@ _AFTER: dict[str, str] = {
         r"not counting|(?:anything|everything|all|anywhere|anyone) but|leaving aside|"
         r"(?:sett?|leav|putt?)(?:ing|e)? (?:aside|to one side)|regardless of|irrespective of|"
         r"unrelated to|separate from|independent of|different (?:from|to|than)|beyond|"
-        r"bar(?= [A-Z])|save(?= [A-Z]| the)|else(?:where)? than|over and above|"
+        r"bar(?= (?-i:[A-Z]))|save(?= (?-i:[A-Z])| the)|else(?:where)? than|over and above|"
         r"(?:to the exclusion|with the omission) of|discounting|exempting|dismissing|"
         r"(?:look|get)(?:ing)? past|alternatives? to"
     ),
@@ -65,7 +65,7 @@ _INSIDE: dict[str, str] = {
     ),
     "else": r"(?:what|which|who|where|how|any|anything|anyone) (?:else|others?)",
     "free": r"(?P<x>[a-z]{2,})[- ]free(?! (?:of|from|to|trial|shipping))",
-    "non": r"(?-i:[nN]on-(?=\w)|[nN]on(?=[a-z]))(?P<x>\w{2,})",
+    "non": r"(?-i:[nN]on-(?=\w)|non(?=[a-z]{3}))(?!e\b)(?P<x>\w{2,})",
     "less": r"(?P<x>[a-z]{3,})less",
     "un": r"un(?P<x>[a-z]{3,}ed)",
 }
@@ -85,8 +85,9 @@ _SILENT = re.compile(
     r"\bno such\b|\bno\.? ?\d+|\bis not (?:an? (?:object|function)|defined|equal)\b|"
     r"\bis not (?:subscriptable|callable|recognized)\b|"
     r"\bnot[- ]for[- ]profit\b|\bno contest\b|\bno[- ]fault\b|\bno one\b|\bneedless\b|\bunless\b|"
-    r"\bnon[- ]?(?:sense|profit|compete|sequitur|proliferation|aligned|e|etheless)\b|"
-    r"\b(?:regard|nonethe|neverthe|doubt|use|home|end|price|wire|count)less\b|\bunited\b|"
+    r"\bnon[- ]?(?:sense|profit|compete|sequitur|proliferation|aligned|etheless)\b|"
+    r"\bregardless(?! of)\b|\b(?:nonethe|neverthe|doubt|use|home|end|price|wire|count)less\b|"
+    r"\bunited\b|\bundefined\b|"
     r"\b(?:for|is|are|get|be|set|feel|break|the|a|and|or|with)[- ]free\b",
     re.IGNORECASE,
 )
@@ -102,6 +103,7 @@ _LEAD = re.compile(
     r"includ(?:e|ing)|mention(?:ing)?)\s+",
     re.IGNORECASE,
 )
+_READ = 1000  # characters of a query that are looked at
 _AND = re.compile(r"\s+(?:and|or|nor|&)\s+", re.IGNORECASE)
 _TITLE_STARTS = ("no", "never", "without", "neither", "don't", "can't", "skip", "everything but")
 _WHY = re.compile(r"\s*(?:why|how come)\b", re.IGNORECASE)
@@ -131,10 +133,11 @@ class Cue:
 
 
 def find_cues(query: str) -> list[Cue]:
-    """Every cue of a query, in order, none inside another; longer ones win."""
+    """Every cue of a query, in order, none inside another; reads the first thousand characters."""
+    query = query[:_READ]
     taken = [match.span() for match in _SILENT.finditer(query)]
     asks_why = _WHY.match(query) is not None
-    cues = []
+    found: list[tuple[str, re.Match[str]]] = []
     for family, pattern in _PATTERNS.items():
         if asks_why and family in ("negation", "lack", "preference"):
             continue
@@ -143,19 +146,27 @@ def find_cues(query: str) -> list[Cue]:
             if any(start < b and a < end for a, b in taken) or _is_name(query, start, end):
                 continue
             taken.append((start, end))
-            if family == "else":
-                excluded = ""  # what follows is asked for, not ruled out
-            else:
-                excluded = match.groupdict().get("x") or _excluded(query[end:])
-            after = query.find(excluded, end) if family in _AFTER and excluded else -1
-            stop = end if after < 0 else after + len(excluded)
-            cues.append(Cue(family, match[0], excluded, start, stop))
-    return sorted(cues, key=lambda cue: cue.start)
+            found.append((family, match))
+    found.sort(key=lambda pair: pair[1].start())
+    ends = [match.start() for _, match in found[1:]] + [len(query)]
+    return [_cue(query, *pair, upto) for pair, upto in zip(found, ends, strict=False)]
+
+
+def _cue(query: str, family: str, match: re.Match[str], upto: int) -> Cue:
+    """What a match rules out: a part of it, or the phrase between it and the next cue."""
+    start, end = match.span()
+    if family == "else":
+        return Cue(family, match[0], "", start, end)  # what follows is asked for
+    if family in _INSIDE:
+        return Cue(family, match[0], match["x"].strip(), start, end)
+    excluded = _excluded(query[end:upto])
+    after = query.find(excluded, end) + len(excluded) if excluded else end
+    return Cue(family, match[0], excluded, start, after)
 
 
 def _is_name(query: str, start: int, end: int) -> bool:
     """Whether the cue is part of a title, such as Doctors Without Borders or No Man's Sky."""
-    if not query[start].isupper() or query.isupper():
+    if not query[start].isupper() or (query[start:end].isupper() and end - start > 1):
         return False
     follows = re.match(r"\s+(?:an?\s|the\s|but\s)?(?P<next>\w)", query[end:])
     before = query[:start].rstrip()
@@ -186,9 +197,7 @@ def shape(query: str) -> Floats:
     """What the trained part reads beside the vector: cue families, form of the sentence."""
     found = {cue.family for cue in find_cues(query)}
     words = query.split()
-    asks = bool(_QUESTION.match(query)) or query.rstrip().endswith("?")
-    requests = bool(_REQUEST.match(query))
-    states = bool(_STATEMENT.fullmatch(query)) and not asks and not requests
+    asks, requests, states = _asks(query), bool(_REQUEST.match(query)), _states(query)
     weak = found <= {"negation", "lack", "un", "non", "less", "free", "else"}
     form = (
         bool(found),
@@ -206,6 +215,16 @@ def shape(query: str) -> Floats:
     return np.array([*(name in found for name in FAMILIES), *form], dtype=np.float32)
 
 
+def _asks(query: str) -> bool:
+    return bool(_QUESTION.match(query)) or query.rstrip().endswith("?")
+
+
+def _states(query: str) -> bool:
+    """Whether a query is a claim rather than a wish."""
+    wishes = _asks(query) or _REQUEST.match(query)
+    return not wishes and _STATEMENT.fullmatch(query) is not None
+
+
 def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
     """What a query states; `vector` is its topical one, read by the trained part.
 
@@ -214,7 +233,7 @@ def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
     cues = find_cues(query)
     form = shape(query)
     if detector is None:
-        probability = 0.0 if not cues else 0.2 if _STATEMENT.fullmatch(query) else 1.0
+        probability = 0.0 if not cues else 0.2 if _states(query) else 1.0
     else:
         probability = float(detector.probability(np.concatenate([form, vector])[None])[0])
     return Constraint(
@@ -230,16 +249,20 @@ def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
 
 def without_exclusions(query: str, cues: Sequence[Cue]) -> str:
     """The query less its cues and what they rule out; "" where too little would be left."""
-    rest = query
-    for cue in reversed(cues):
+    kept, at = "", 0
+    for cue in cues:
         if cue.excluded:
-            rest = rest[: cue.start] + rest[cue.end :]
-    rest = re.sub(r"\s+([,.?!])", r"\1", re.sub(r"\s{2,}", " ", rest)).strip(" ,;.")
+            kept += query[at : cue.start]
+            at = max(at, cue.end)
+    rest = re.sub(r"[\"“”]", " ", kept + query[at:])
+    rest = re.sub(r"\s+(?=[,.?!])", "", re.sub(r"\s+", " ", rest))
+    rest = re.sub(r",(?:\s*,)+", ",", rest).strip(" ,;.")
     left = [word for word in _words(rest) if word not in _EMPTY_WORDS]
-    return rest if rest != query and len(left) >= 2 else ""
+    return rest if at and len(left) >= 2 else ""
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_WORD_OR_COMMA = re.compile(rf"{_WORD.pattern}|,")
 _CLAUSE = re.compile(r"(?:(?!\bbut\b|\bthough\b|\bwhile\b)[^.!?;:\n])+", re.IGNORECASE)
 _EMPTY_WORDS = frozenset(
     "a an the of in on at to for from by with and or nor any all some one ones that this those "
@@ -247,13 +270,14 @@ _EMPTY_WORDS = frozenset(
     "had about into as than kind kinds type types thing things".split()
 )
 _DENIED_BEFORE = frozenset(
-    "no not never without none nor neither lacks lack lacking excluding except avoid avoids "
-    "nothing zero don't doesn't didn't isn't aren't wasn't weren't can't cannot won't".split()
+    "no non not never without none nor neither lacks lack lacking excluding except avoid "
+    "avoids nothing zero don't doesn't didn't isn't aren't wasn't weren't can't cannot "
+    "won't".split()
 )
 _DENIED_AFTER = frozenset(
     "not never isn't aren't wasn't weren't prohibited banned forbidden unavailable absent".split()
 )
-_BEFORE, _AFTER_WORDS = 5, 2  # words a denial reaches over
+_BEFORE = 5  # words a denial reaches over
 
 
 def mention(phrase: str, text: str) -> float:
@@ -270,7 +294,7 @@ def mention(phrase: str, text: str) -> float:
 
 
 def _affirmed(wanted: set[str], clause: str) -> float:
-    words = _words(clause)
+    words = [word.lower().replace("’", "'") for word in _WORD_OR_COMMA.findall(clause)]
     stems = [_stem(word) for word in words]
     held = {
         stem
@@ -281,18 +305,24 @@ def _affirmed(wanted: set[str], clause: str) -> float:
 
 
 def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> bool:
-    """Whether a denial reaches the word at i, over other words of the phrase too."""
+    """Whether a denial reaches the word at i, over other words of the phrase too.
+
+    It passes a comma only straight before the phrase ("no nuts, seeds"; not "no pets, free
+    parking").
+    """
     first = last = i
     while first and stems[first - 1] in wanted:
         first -= 1
     while last + 1 < len(words) and stems[last + 1] in wanted:
         last += 1
     before = words[max(0, first - _BEFORE) : first]
-    after = words[last + 1 : last + 2 + _AFTER_WORDS]
+    if "," in before[:-1]:
+        before = before[len(before) - 1 - before[:-1][::-1].index(",") :]
+    after = words[last + 1 : last + 4]
     return bool(
         _DENIED_BEFORE & set(before)
         or before[-2:] in (["free", "of"], ["free", "from"])
-        or _DENIED_AFTER & set(after[:_AFTER_WORDS])
+        or _DENIED_AFTER & set(after[:2])
         or (after[:1] == ["free"] and after[1:3] != ["of", "charge"])
     )
 

@@ -74,7 +74,6 @@ def sentences(
         typer.Option(help="jsonl of a benchmark: no text that shares eight words in a row."),
     ] = None,
     cap: Annotated[int, typer.Option(help="Triplets of a public source, at most.")] = 800,
-    development: Annotated[float, typer.Option(help="Share of groups held out.")] = 0.08,
     seed: Annotated[int, typer.Option(help="Of the sample where a source is capped.")] = 13,
 ) -> None:
     """Sentence-level triplets of every known source, split by topic.
@@ -85,10 +84,16 @@ def sentences(
     """
     from collections import Counter
 
-    from coder_ir.training.sentences import gather, save_triplets, split_by_group, texts_in
+    from coder_ir.training.sentences import (
+        HELD_OUT,
+        gather,
+        save_triplets,
+        split_by_group,
+        texts_in,
+    )
 
     triplets = gather(*source, cap=cap, seed=seed, away=texts_in(away or ()))
-    train_part, held_out = split_by_group(triplets, share=development)
+    train_part, held_out = split_by_group(triplets, share=HELD_OUT)
     save_triplets(train_part, output)
     save_triplets(held_out, output.with_suffix(".development.jsonl"))
     for (name, licence), count in sorted(Counter((t.source, t.licence) for t in triplets).items()):

@@ -26,8 +26,9 @@ def measure_risk(setup: Setup, report: Report) -> Table:
         columns=("mean risk", "share that violates", "passages"),
         rows=tuple((f"{p.risk:.2f}", f"{p.share:.2f}", str(p.passages)) for p in found.points),
         notes=(
-            f"{found.judgements} judgements of development topics, each predicted by a fit on the "
-            f"other topics; expected calibration error {found.error:.3f}. ![Reliability](risk.png)",
+            f"{found.judgements} judgements of development queries that state a constraint, each "
+            f"predicted by a fit on the other topics; expected calibration error "
+            f"{found.error:.3f}. ![Reliability](risk.png)",
         ),
         figures={"risk_error": found.error, **asdict(found)},
     )

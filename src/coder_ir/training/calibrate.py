@@ -17,12 +17,14 @@ from coder_ir.errors import MissingExtra
 from coder_ir.searching import breaches
 from coder_ir.training.queries import LabelledQuery, read_queries, statements
 from coder_ir.training.sentences import load_triplets
-from coder_ir.training.sources import read_contrast_items
+from coder_ir.training.sources import item_group, read_contrast_items
 from coder_ir.types import Scores
 
 CALIBRATION = "calibration.json"
 FOLDS = 5
 BINS = 10
+STATED = 0.5  # probability from which a query counts as one with a constraint
+_RISK_STRENGTH = 100.0  # inverse of the penalty on weights; high, for there are three of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,8 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
     encoder = OnnxEncoder(folder)
     asked = read_queries(written) + statements(load_triplets(triplets), seed=seed)
     detector, held_out = _fit_detector(encoder, asked, seed)
-    features, breaks, groups = _judgements(encoder, written, detector)
-    risk, risks = _fit_risk(features, breaks, groups)
+    found = _judgements(encoder, written, detector)
+    risk = _fit(found.features, found.breaks, strength=_RISK_STRENGTH)
     Calibration(detector, risk).save(folder / CALIBRATION)
     manifest = replace(Manifest.load(folder), calibration=CALIBRATION)
     manifest.sha256[CALIBRATION] = file_sha256(folder / CALIBRATION)
@@ -96,14 +98,13 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
         queries=len(asked),
         exclusions_found=float((held_out[excludes] >= 0.5).mean()),
         false_alarms=float((held_out[~constrained] >= 0.5).mean()),
-        risk=reliability(risks, breaks),
+        risk=_risk_curve(found),
     )
 
 
 def cross_fitted_risks(encoder: OnnxEncoder, written: Path, detector: Logistic) -> Curve:
     """Reliability of risk on the development topics, each fold predicted from the others."""
-    features, breaks, groups = _judgements(encoder, written, detector)
-    return reliability(_fit_risk(features, breaks, groups)[1], breaks)
+    return _risk_curve(_judgements(encoder, written, detector))
 
 
 def reliability(risks: Scores, breaks: NDArray[np.bool_]) -> Curve:
@@ -129,14 +130,22 @@ def _fit_detector(
     return _fit(features, labels, strength=3.0), _out_of_fold(features, labels, fold, strength=3.0)
 
 
-def _judgements(
-    encoder: OnnxEncoder, written: Path, detector: Logistic
-) -> tuple[Scores, NDArray[np.bool_], NDArray[np.int64]]:
-    """Topical, compatibility and breach of unseen pairs; whether each violates; its topic."""
+@dataclass(frozen=True, slots=True)
+class _Judgements:
+    """Pairs of a query that states a constraint and a passage; one row each in every field."""
+
+    features: Scores  # topical, compatibility, breach
+    stated: Scores  # probability that the query states a constraint
+    breaks: NDArray[np.bool_]  # whether the passage breaks it
+    fold: NDArray[np.int64]  # pairs on one topic share a fold
+
+
+def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Judgements:
     items = list(read_contrast_items(written, "contrast.development.jsonl*"))
+    groups = {g: n for n, g in enumerate(dict.fromkeys(item_group(i["id"]) for i in items))}
     rows = [
-        (query, text, breaks, number)
-        for number, item in enumerate(items)
+        (query, text, breaks, groups[item_group(item["id"])] % FOLDS)
+        for item in items
         for query, good, bad in ((item["qa"], "a", "b"), (item.get("qb"), "b", "a"))
         if query
         for text, breaks in ((item[good], False), (item[bad], True), (item.get("neutral"), False))
@@ -155,33 +164,30 @@ def _judgements(
     line, column, place = (
         {text: i for i, text in enumerate(side)} for side in (asked, texts, phrases)
     )
-    features = []
-    for query, text, _, _ in rows:
+    features, kept = [], []
+    for number, (query, text, _, _) in enumerate(rows):
         q, d = line[query], column[text]
+        if constraints[q].probability < STATED:
+            continue
         own = spans[[place[phrase] for phrase in constraints[q].excluded]]
         likeness = (own @ documents.topical[d])[None, :].astype(np.float64)
-        features.append(
-            [
-                float(queries.topical[q] @ documents.topical[d]),
-                float(queries.compatibility[q] @ documents.compatibility[d]),
-                float(breaches(constraints[q], [text], likeness)[0]),
-            ]
-        )
-    return (
-        np.array(features),
-        np.array([row[2] for row in rows]),
-        np.array([row[3] for row in rows]),
+        topical = float(queries.topical[q] @ documents.topical[d])
+        compatibility = float(queries.compatibility[q] @ documents.compatibility[d])
+        breach = float(breaches(constraints[q], [text], likeness)[0])
+        features.append([topical, compatibility, breach])
+        kept.append(number)
+    return _Judgements(
+        features=np.array(features),
+        stated=np.array([constraints[line[rows[n][0]]].probability for n in kept]),
+        breaks=np.array([rows[n][2] for n in kept]),
+        fold=np.array([rows[n][3] for n in kept]),
     )
 
 
-def _fit_risk(
-    features: Scores, breaks: NDArray[np.bool_], groups: NDArray[np.int64]
-) -> tuple[Logistic, Scores]:
-    strength = 100.0
-    return (
-        _fit(features, breaks, strength=strength),
-        _out_of_fold(features, breaks, groups % FOLDS, strength=strength),
-    )
+def _risk_curve(found: _Judgements) -> Curve:
+    """Reliability of `hit.risk`, each fold predicted from the others."""
+    risks = _out_of_fold(found.features, found.breaks, found.fold, strength=_RISK_STRENGTH)
+    return reliability(found.stated * risks, found.breaks)
 
 
 def _out_of_fold(

@@ -37,7 +37,9 @@ def contrastive_loss(
     queries = [triplet.query for triplet in batch]
     times = Counter(p for t in batch for p in (t.satisfying, t.violating))
     passages = list(times)
-    asked = tower.embed([config.query_prefix + query for query in queries], train=True)
+    distinct = list(dict.fromkeys(queries))
+    line = torch.tensor([distinct.index(query) for query in queries])
+    asked = tower.embed([config.query_prefix + query for query in distinct], train=True)[line]
     found = tower.embed(passages, train=True)
     scores = asked @ found.T  # (batch, passages)
     place = {passage: column for column, passage in enumerate(passages)}

@@ -13,6 +13,7 @@ from coder_ir.training.sources import READERS, read_jsonl
 from coder_ir.types import Triplet
 
 _KEPT_AWAY = frozenset({"conda-543"})  # its passage is in NevIR's test set (rows 1070-2, 1070-3)
+HELD_OUT = 0.08  # share of groups; recipes/written is split by the same rule
 _RUN = 8  # words in a row that two texts share only if one was taken from the other
 
 

@@ -22,7 +22,7 @@ Reader = Callable[[Path], Iterator[Triplet]]
 def read_written(folder: Path) -> Iterator[Triplet]:
     """Contrast items: `qa` is satisfied by `a` and violated by `b`, `qb` the reverse."""
     for row in read_contrast_items(folder):
-        group = re.sub(r"^((?:conda|edit)-\d+)-\w+$", r"\1", row["id"])
+        group = item_group(row["id"])
         licence = "CC BY-SA" if "CC BY-SA" in row["source"] else "Apache-2.0"
         for query, good, bad in (
             (row["qa"], row["a"], row["b"]),
@@ -34,8 +34,16 @@ def read_written(folder: Path) -> Iterator[Triplet]:
 
 def read_contrast_items(folder: Path, files: str = "contrast*.jsonl*") -> Iterator[dict[str, Any]]:
     """Rows with `a`, `b`, `qa`, `qb` and often `neutral`, of a folder's contrast files."""
-    for file in sorted(folder.glob(files)) or [folder / "contrast.jsonl"]:
+    found = sorted(folder.glob(files))
+    if not found:
+        raise NotFound(f"no {files} in {folder}")
+    for file in found:
         yield from read_jsonl(file)
+
+
+def item_group(item_id: str) -> str:
+    """Items on one passage have one group: `edit-12-a` and `edit-12-b` are both of `edit-12`."""
+    return re.sub(r"^((?:conda|edit)-\d+)-\w+$", r"\1", item_id)
 
 
 def read_condaqa(folder: Path) -> Iterator[Triplet]:
