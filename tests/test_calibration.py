@@ -40,6 +40,11 @@ def test_a_sure_case_is_next_to_one():
     assert Logistic((1.0,), 0.0).probability(np.array([[700.0]])) == pytest.approx([1.0])
 
 
+def test_a_logit_no_exponential_can_hold_is_a_probability_too():
+    found = Logistic((1.0,), 0.0).probability(np.array([[1e6], [-1e6]]))
+    assert found == pytest.approx([1, 0], abs=1e-200)
+
+
 def test_what_is_saved_is_loaded(tmp_path: Path):
     CALIBRATION.save(tmp_path / "c.json")
     assert Calibration.load(tmp_path / "c.json") == CALIBRATION

@@ -378,13 +378,14 @@ class TestSearch:
     def test_explain_shows_what_was_filtered_and_why(self, cli: Command, sample: Path):
         options = ("-k", 3, "--policy", "union", "-p", 0.5)
         done = cli("search", sample, QUERY, *options, "--explain")
-        assert re.search(r"\d+ more were filtered as incompatible", done.words)
+        assert re.search(r"Filtered: \d+", done.words)
         assert "Filtered as number" in done.words
 
     def test_explain_as_json_adds_what_was_filtered(self, cli: Command, sample: Path):
         options = ("-k", 3, "--policy", "union", "-p", 0.5, "--json")
         plain = cli("search", sample, QUERY, *options).rows
-        rows = cli("search", sample, QUERY, *options, "--explain").rows
+        first, *rows = cli("search", sample, QUERY, *options, "--explain").rows
+        assert first["constraint"]["excluded"] == ["nightlife"]
         hits = [{name: row[name] for name in row if name != "decisive"} for row in rows[:3]]
         assert hits == plain
         assert len(rows) > 3
@@ -592,6 +593,12 @@ class TestTraining:
         assert (done.code, done.out) == (1, "")
         assert "gone" in done.err
         assert not (tmp_path / "out.jsonl").exists()
+
+    def test_the_share_that_is_held_out_is_no_option(self, cli: Command, tmp_path: Path):
+        output = tmp_path / "out.jsonl"
+        done = cli("data", "sentences", tmp_path, "-o", output, "--development", 0.5)
+        assert (done.code, done.out) == (2, "")
+        assert "--development" in done.err
 
     def test_a_missing_config_exits_1(self, cli: Command, tmp_path: Path):
         done = cli("train", tmp_path / "gone.toml")

@@ -38,10 +38,10 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def calibrated(index: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same index, by a model whose risk is 1/4 without a breach and 3/4 with one."""
+    """The same index, by a model whose risk is 1/4 without a breach and 3/4 by words alone."""
     fitted = Calibration(
         Logistic((0.0,) * (shape("hotel").size + len(WORDS) + 1), 0.0),
-        Logistic((0.0, 0.0, 2 * log(3)), -log(3)),
+        Logistic((0.0, 0.0, 4 * log(3)), -log(3)),
     )
     monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda spec: fitted)
     return index
@@ -85,7 +85,7 @@ class TestHard:
         done = cli("search", index, "hotel", "--exclude", "disco", "--hard")
         assert done.code == 0
         assert "loud" not in done.out
-        assert "1 more were filtered" in done.words
+        assert "Filtered: 1; --explain says why." in done.words
         assert AFFIRMS not in done.words
 
     def test_explain_lists_it_with_the_reason(self, cli: Command, index: Path):
@@ -100,6 +100,15 @@ class TestHard:
         [*_, gone] = cli("search", index, "hotel", *options, "--explain").rows
         assert (gone["doc_id"], gone["filtered"], gone["reason"]) == ("loud", True, AFFIRMS)
         assert gone["risk"] is None
+
+    def test_where_all_were_dropped_the_table_counts_them(self, cli: Command, index: Path):
+        options = ("--exclude", "hotel", "--hard")
+        done = cli("search", index, "hotel", *options)
+        assert (done.code, done.err) == (0, "")
+        assert "Filtered: 3; --explain says why." in done.words
+        assert "loud" not in done.out
+        assert cli("search", index, "hotel", *options, "--explain").words.count(AFFIRMS) == 3
+        assert cli("search", index, "hotel", *options, "--json").rows == []
 
     def test_it_keeps_to_a_condition_too(self, cli: Command, index: Path):
         options = ("--exclude", "disco", "--hard", "--where", "stars=4", "--json")
@@ -132,8 +141,9 @@ class TestRisk:
         options = ("--exclude", "disco", "--max-risk", 0.5)
         done = cli("search", calibrated, "hotel", *options, "--explain", "--json")
         assert done.code == 0
-        assert [row["doc_id"] for row in done.rows] == ["calm", "car", "loud"]
-        gone = done.rows[-1]
+        _, *hits, gone = done.rows
+        assert [row["doc_id"] for row in hits] == ["calm", "car"]
+        assert gone["doc_id"] == "loud"
         assert (gone["filtered"], gone["reason"]) == (True, RISKY)
         assert gone["risk"] == pytest.approx(0.75)
         assert RISKY in cli("search", calibrated, "hotel", *options, "--explain").words
@@ -172,12 +182,28 @@ class TestExplain:
         assert "Decided by: “hotel.”" in words
 
     def test_json_names_it_too(self, cli: Command, index: Path):
-        rows = cli("search", index, "hotel", "--exclude", "disco", "--explain", "--json").rows
+        _, *rows = cli("search", index, "hotel", "--exclude", "disco", "--explain", "--json").rows
         assert {row["doc_id"]: row["decisive"] for row in rows} == {
             "calm": "hotel garden- without+ noise.",
             "loud": "hotel.",
             "car": "hotel sea- with+ parking.",
         }
+
+    def test_json_begins_with_what_the_query_was_understood_to_state(
+        self, cli: Command, index: Path
+    ):
+        options = ("--exclude", "stairs", "--require", "parking", "--explain", "--json")
+        first, *hits = cli("search", index, "hotel near the sea without disco", *options).rows
+        assert first == {
+            "constraint": {
+                "probability": 1.0,
+                "cues": ["without"],
+                "excluded": ["disco", "stairs"],
+                "required": ["parking"],
+                "topic": "hotel near the sea",
+            }
+        }
+        assert [hit["rank"] for hit in hits] == [1, 2, 3]
 
     def test_without_explain_neither_is_shown(self, cli: Command, index: Path):
         done = cli("search", index, self.QUERY)
@@ -191,8 +217,8 @@ class TestExplain:
     ("options", "said"),
     [
         (("--hard",), "mode hard needs something to exclude or require"),
-        (("--exclude", " "), "exclude and require take phrases, got an empty one"),
-        (("--require", ""), "exclude and require take phrases, got an empty one"),
+        (("--exclude", " "), "exclude and require take phrases, got '"),
+        (("--require", ""), "exclude and require take phrases, got '"),
         (("--max-risk", 1.5), "max_risk is a probability from 0 to 1, got 1.5"),
         (("--max-risk", -1), "max_risk is a probability from 0 to 1, got -1"),
         (("--max-risk", 0.5), "max_risk needs a calibrated model"),

@@ -5,7 +5,7 @@ learnt what they mean.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from pathlib import Path
 
@@ -33,10 +33,11 @@ ALIKE = [
 ]
 PLAIN = Auto(strength=1.0, exclusion=0.1)  # rank by s_T + s_C - 0.1 x breach, if sure
 AFFIRMS = "Filtered, since it affirms an excluded phrase or lacks a required one."
-# Half sure that any query states a constraint; a risk of 1/4 without a breach, 3/4 with one.
+# Half sure that any query states a constraint; a risk of 1/4 without a breach, 3/4 with half of
+# one, which is what words alone make.
 CALIBRATION = Calibration(
     Logistic((0.0,) * (shape("hotel").size + len(WORDS) + 1), 0.0),
-    Logistic((0.0, 0.0, 2 * log(3)), -log(3)),
+    Logistic((0.0, 0.0, 4 * log(3)), -log(3)),
 )
 
 
@@ -71,10 +72,20 @@ class TestExclude:
     def test_a_document_that_affirms_the_phrase_falls(self, hotels: Retriever):
         ranking = hotels.search("hotel", exclude=["disco"], policy=PLAIN)
         assert ids(ranking) == ["calm", "loud", "car"]
-        # The compatibility query is hotel + without: loud 1 + .707 - .1, calm .707 + 1,
-        # car .707 + .5; only loud affirms a disco.
+        # The compatibility query is hotel + without: loud 1 + .707 - .1 x .5, calm .707 + 1,
+        # car .707 + .5; only loud affirms a disco, in words, for the encoder knows none.
         assert by_id(ranking) == pytest.approx(
-            {"calm": 1.707, "loud": 1.607, "car": 1.207}, abs=1e-3
+            {"calm": 1.707, "loud": 1.657, "car": 1.207}, abs=1e-3
+        )
+
+    def test_a_document_about_the_phrase_falls_even_where_it_denies_it(self, hotels: Retriever):
+        hotels.add([Document("inland", "hotel. No sea at all.")])
+        ranking = hotels.search("hotel", exclude=["sea"], policy=replace(PLAIN, rivalry=0))
+        lost = {hit.doc_id: hit.score - hit.topical - hit.compatibility for hit in ranking}
+        # Half of how far a cosine of .707 is from .5 to 1, and half for car's word.
+        about = 0.5 * (0.7071 - 0.5) / 0.5
+        assert lost == pytest.approx(
+            {"loud": 0, "calm": 0, "inland": -0.1 * about, "car": -0.1 * (0.5 + about)}, abs=1e-3
         )
 
     def test_it_falls_by_the_words_alone_where_the_encoder_does_not_know_them(
@@ -87,7 +98,7 @@ class TestExclude:
 
     def test_the_reason_says_what_it_cost(self, hotels: Retriever):
         loud = hotels.search("hotel", exclude=["disco"], policy=PLAIN)[1]
-        assert "- 0.1 x 1 for affirming what is excluded" in loud.reason
+        assert "- 0.1 x 0.50 for what is ruled out" in loud.reason
 
     def test_soft_mode_filters_nothing(self, hotels: Retriever):
         assert hotels.search("hotel", exclude=["disco"]).filtered == ()
@@ -138,10 +149,10 @@ class TestRequire:
     def test_a_document_that_has_the_phrase_rises(self, hotels: Retriever):
         ranking = hotels.search("hotel", require=["parking"], policy=PLAIN)
         assert ids(ranking) == ["car", "loud", "calm"]
-        # The compatibility query is hotel + with: car .707 + 1, loud 1 + .707 - .1,
-        # calm .707 + .5 - .1; only car has parking.
+        # The compatibility query is hotel + with: car .707 + 1 - .1 x .5, loud 1 + .707 - .1,
+        # calm .707 + .5 - .1; only car has parking, in words.
         assert by_id(ranking) == pytest.approx(
-            {"car": 1.707, "loud": 1.607, "calm": 1.107}, abs=1e-3
+            {"car": 1.657, "loud": 1.607, "calm": 1.107}, abs=1e-3
         )
 
     def test_hard_mode_drops_what_lacks_it(self, hotels: Retriever):

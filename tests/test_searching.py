@@ -1,4 +1,4 @@
-"""From a pool to a ranking: options, constraint, risk, decision, hits; all worked out by hand."""
+"""What a pool is judged by: options, constraint, breach, risk; all worked out by hand."""
 
 from collections.abc import Sequence
 from math import log
@@ -9,71 +9,24 @@ import pytest
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.constraints import shape
 from coder_ir.errors import InvalidValue
-from coder_ir.policies import POLICIES, Sequential, TopicalOnly
+from coder_ir.policies import POLICIES, Sequential
 from coder_ir.searching import (
     SearchOptions,
-    assemble,
+    affirmed,
     breaches,
-    decide,
-    judged_texts,
+    passage_texts,
+    refused,
     risks,
     stated,
 )
-from coder_ir.types import (
-    Candidates,
-    Condition,
-    Constraint,
-    Document,
-    Order,
-    Passage,
-    Ranking,
-    Scores,
-    Span,
-    Verdict,
-)
+from coder_ir.types import Candidates, Condition, Constraint, Document, Passage, Scores, Span
+from tests.bar_pool import BARRED, fetch, pool_of
 
-DOCUMENTS = {
-    "bar": Document("bar", "There is a bar below.", "Old Bar", {"stars": 3}),
-    "calm": Document("calm", "No bar is near."),
-    "far": Document("far", "The bus takes an hour."),
-}
-WHOLE = Passage(0, Span(0, 1000))
-BARRED = Constraint(1.0, ("without",), ("bar",))
 VECTOR = np.zeros(2, dtype=np.float32)
 # Only the breach has a weight: a risk of 1/4 without one, 1/2 with half of one, 3/4 with all.
 BY_BREACH = Logistic((0.0, 0.0, 2 * log(3)), -log(3))
 EVEN = Logistic((0.0,) * (shape("bar").size + VECTOR.size), 0.0)  # 1/2 for every query
 CALIBRATION = Calibration(EVEN, BY_BREACH)
-
-
-def fetch(doc_ids: Sequence[str]) -> list[Document]:
-    return [DOCUMENTS[doc_id] for doc_id in doc_ids]
-
-
-def pool_of(
-    *doc_ids: str,
-    topical: Sequence[float] = (0.9, 0.8, 0.7),
-    breach: Sequence[float] | None = None,
-    constraint: Constraint | None = BARRED,
-) -> Candidates:
-    """By default bar, calm and far, in this topical order, all of compatibility 0.5."""
-    ids = doc_ids or ("bar", "calm", "far")
-    return Candidates(
-        ids,
-        [WHOLE] * len(ids),
-        np.array(topical),
-        np.full(len(ids), 0.5),
-        constraint,
-        None if breach is None else np.array(breach),
-    )
-
-
-def kept(order: Order) -> list[int]:
-    return [verdict.position for verdict in order.kept]
-
-
-def dropped(order: Order) -> list[tuple[int, str]]:
-    return [(verdict.position, verdict.reason) for verdict in order.dropped]
 
 
 class TestOptions:
@@ -85,8 +38,9 @@ class TestOptions:
             ({"where": "stars>4"}, "where takes a list, got the text 'stars>4'"),
             ({"exclude": "bar"}, "exclude takes a list, got the text 'bar'"),
             ({"require": "bar"}, "require takes a list, got the text 'bar'"),
-            ({"exclude": [""]}, "exclude and require take phrases, got an empty one"),
-            ({"require": ["bar", " \n"]}, "exclude and require take phrases, got an empty one"),
+            ({"exclude": [""]}, "exclude and require take phrases, got ''"),
+            ({"require": ["bar", " \n"]}, r"exclude and require take phrases, got ' \\n'"),
+            ({"exclude": [7]}, "exclude and require take phrases, got 7"),
             ({"mode": "strict"}, "mode must be soft or hard, got 'strict'"),
             ({"mode": "hard"}, "mode hard needs something to exclude or require"),
             ({"max_risk": -0.1}, "max_risk is a probability from 0 to 1, got -0.1"),
@@ -168,35 +122,116 @@ class TestStated:
         assert (found.excluded, found.required) == (("spaces",), ())
 
 
-class TestBreaches:
-    TEXTS = ("There is a bar below.", "No bar is near.", "The bus takes an hour.")
+TEXTS = ("There is a bar below.", "No bar is near.", "The bus takes an hour.")
 
-    def test_a_text_that_affirms_what_is_excluded_breaches_and_one_that_denies_it_does_not(self):
-        assert breaches(Constraint(1.0, (), ("bar",)), self.TEXTS).tolist() == [1, 0, 0]
+
+class TestAffirmed:
+    def test_a_row_is_a_text_and_a_column_a_phrase(self):
+        found = affirmed(["wine bar", "bus"], TEXTS)
+        assert found.tolist() == [[0.5, 0], [0, 0], [0, 1]]
+
+    def test_without_phrases_or_texts_there_is_nothing_in_it(self):
+        assert affirmed([], TEXTS).shape == (3, 0)
+        assert affirmed(["bar"], []).shape == (0, 1)
+
+
+def likeness(*rows: Sequence[float]) -> Scores:
+    """Cosines, one row for each of the texts."""
+    return np.array(rows, dtype=np.float64)
+
+
+UNLIKE = likeness([0.5], [0.5], [0.5])  # what two unrelated texts score
+
+
+class TestBreaches:
+    def test_half_of_it_is_what_a_text_says_in_words(self):
+        assert breaches(BARRED, TEXTS, UNLIKE).tolist() == [0.5, 0, 0]
+
+    def test_half_of_it_is_likeness_from_unrelated_to_the_same(self):
+        found = breaches(BARRED, ["The pub.", "An inn.", "A bus."], likeness([1], [0.75], [0.5]))
+        assert found.tolist() == [0.5, 0.25, 0]
+
+    def test_a_text_that_says_it_and_is_all_about_it_breaches_wholly(self):
+        assert breaches(BARRED, TEXTS, likeness([1], [0.8], [0.6])) == pytest.approx([1, 0.3, 0.1])
+
+    def test_less_likeness_than_unrelated_texts_have_is_none(self):
+        assert breaches(BARRED, TEXTS, likeness([-1], [0], [0.4])).tolist() == [0.5, 0, 0]
 
     def test_a_text_that_lacks_what_is_required_breaches(self):
-        assert breaches(Constraint(1.0, (), (), ("bar",)), self.TEXTS).tolist() == [0, 1, 1]
+        asked = Constraint(1.0, (), (), ("bar",))
+        assert breaches(asked, TEXTS, UNLIKE).tolist() == [0.5, 1, 1]
+        assert breaches(asked, TEXTS, likeness([1], [1], [0.75])).tolist() == [0, 0.5, 0.75]
 
     def test_part_of_a_phrase_is_part_of_a_breach(self):
-        assert breaches(Constraint(1.0, (), ("wine bar",)), self.TEXTS).tolist() == [0.5, 0, 0]
-        assert breaches(Constraint(1.0, (), (), ("wine bar",)), self.TEXTS).tolist() == [0.5, 1, 1]
+        excluded = Constraint(1.0, (), ("wine bar",))
+        assert breaches(excluded, TEXTS, UNLIKE).tolist() == [0.25, 0, 0]
+        required = Constraint(1.0, (), (), ("wine bar",))
+        assert breaches(required, TEXTS, UNLIKE).tolist() == [0.75, 1, 1]
 
     def test_the_worst_phrase_counts(self):
         both = Constraint(1.0, (), ("wine bar", "bus"), ())
-        assert breaches(both, self.TEXTS).tolist() == [0.5, 0, 1]
+        alike = likeness([0.5, 0.5], [0.9, 0.6], [0.6, 0.5])
+        assert breaches(both, TEXTS, alike) == pytest.approx([0.25, 0.4, 0.5])
+
+    def test_columns_are_excluded_and_then_required_phrases(self):
+        both = Constraint(1.0, (), ("garden",), ("bar",))
+        assert breaches(both, TEXTS[:1], likeness([0.5, 1])).tolist() == [0]
+        assert breaches(both, TEXTS[:1], likeness([1, 0.5])).tolist() == [0.5]
+
+    def test_a_constraint_that_names_nothing_cannot_be_breached(self):
+        assert breaches(Constraint(1.0), TEXTS, np.zeros((3, 0))).tolist() == [0, 0, 0]
 
     def test_no_texts_have_no_breaches(self):
-        assert breaches(BARRED, []).tolist() == []
+        assert breaches(BARRED, [], np.zeros((0, 1))).tolist() == []
+
+
+# The first sees the title of bar alone, which affirms nothing; the second a word of far.
+PARTS = Candidates(
+    ["bar", "far"],
+    [Passage(0, Span(0, 3)), Passage(1, Span(4, 7))],
+    np.array([0.9, 0.8]),
+    np.array([0.5, 0.5]),
+)
 
 
 def test_the_text_of_a_passage_is_cut_from_title_and_text_together():
-    pool = Candidates(
-        ["bar", "far"],
-        [Passage(0, Span(0, 7)), Passage(1, Span(4, 7))],
-        np.array([0.9, 0.8]),
-        np.array([0.5, 0.5]),
-    )
-    assert judged_texts(pool, fetch, "soft") == ["Old Bar", "bus"]
+    assert passage_texts(PARTS, fetch) == ["Old", "bus"]
+
+
+class TestRefused:
+    def refused(self, pool: Candidates, **options: Sequence[str]) -> list[bool]:
+        hard = SearchOptions(mode="hard", **options)  # type: ignore[arg-type]
+        return refused(pool, hard, fetch).tolist()
+
+    def test_soft_mode_refuses_nothing_and_reads_nothing(self):
+        def unread(doc_ids: Sequence[str]) -> list[Document]:
+            raise AssertionError(doc_ids)
+
+        soft = SearchOptions(exclude=["bar"])
+        assert refused(pool_of(), soft, unread).tolist() == [False] * 3
+
+    def test_what_affirms_an_excluded_phrase_is_refused(self):
+        assert self.refused(pool_of(), exclude=["bar"]) == [True, False, False]
+
+    def test_what_lacks_a_required_phrase_is_refused(self):
+        assert self.refused(pool_of(), require=["bar"]) == [False, True, True]
+
+    def test_each_phrase_counts(self):
+        assert self.refused(pool_of(), exclude=["bus", "bar"]) == [True, False, True]
+        assert self.refused(pool_of(), exclude=["bus"], require=["bar"]) == [False, True, True]
+        assert self.refused(pool_of(), require=["bus", "bar"]) == [True, True, True]
+
+    def test_half_of_a_phrase_holds_it_and_a_third_does_not(self):
+        assert self.refused(pool_of(), exclude=["wine bar"])[0]
+        assert not self.refused(pool_of(), require=["wine bar"])[0]
+        assert not self.refused(pool_of(), exclude=["red wine bar"])[0]
+        assert self.refused(pool_of(), require=["red wine bar"])[0]
+
+    def test_the_whole_document_is_read_whatever_the_passage(self):
+        assert self.refused(PARTS, exclude=["bar"]) == [True, False]
+
+    def test_what_the_query_itself_excludes_is_not_looked_for(self):
+        assert self.refused(pool_of(constraint=BARRED), exclude=["tram"]) == [False] * 3
 
 
 class TestRisks:
@@ -224,147 +259,3 @@ class TestRisks:
 
     def test_a_pool_whose_words_nobody_read_has_no_breach(self):
         assert risks(pool_of(), CALIBRATION) == pytest.approx([1 / 4] * 3)
-
-
-class TestDecide:
-    HARD = SearchOptions(exclude=["bar"], mode="hard")
-    WORDS = "Filtered, since it affirms an excluded phrase or lacks a required one."
-
-    def test_soft_mode_leaves_the_policys_order_alone(self):
-        pool = pool_of(breach=[1, 1, 1])
-        order = decide(TopicalOnly(), pool, SearchOptions(exclude=["bar"]), None)
-        assert (order.kept, dropped(order)) == (TopicalOnly().order(pool).kept, [])
-
-    def test_hard_mode_drops_what_breaches_and_says_why(self):
-        order = decide(TopicalOnly(), pool_of(breach=[0, 1, 0]), self.HARD, None)
-        assert dropped(order) == [(1, self.WORDS)]
-        assert kept(order) == [0, 2]
-
-    def test_half_a_phrase_is_enough_for_hard_mode_and_less_is_not(self):
-        order = decide(TopicalOnly(), pool_of(breach=[0.49, 0.5, 0.51]), self.HARD, None)
-        assert kept(order) == [0]
-
-    def test_what_stays_keeps_order_score_and_reason(self):
-        pool = pool_of(topical=[0.7, 0.9, 0.8], breach=[0, 1, 0])
-        order = decide(TopicalOnly(), pool, self.HARD, None)
-        assert kept(order) == [2, 0]
-        assert list(order.kept) == [v for v in TopicalOnly().order(pool).kept if v.position != 1]
-
-    def test_what_goes_keeps_its_score(self):
-        order = decide(TopicalOnly(), pool_of(breach=[0, 1, 0]), self.HARD, None)
-        assert [verdict.score for verdict in order.dropped] == [0.8]
-
-    def test_a_risk_above_the_limit_is_dropped_with_both_numbers(self):
-        options = SearchOptions(max_risk=0.4)
-        order = decide(TopicalOnly(), pool_of(), options, np.array([0.75, 0.4, 0.41]))
-        assert kept(order) == [1]  # at the limit is not above it
-        assert dropped(order) == [
-            (0, "Filtered, since its risk of 0.75 is above 0.4."),
-            (2, "Filtered, since its risk of 0.41 is above 0.4."),
-        ]
-
-    def test_a_limit_of_one_drops_nothing(self):
-        order = decide(TopicalOnly(), pool_of(), SearchOptions(), np.ones(3))
-        assert (kept(order), dropped(order)) == ([0, 1, 2], [])
-
-    def test_a_limit_of_zero_keeps_what_cannot_break_anything(self):
-        options = SearchOptions(max_risk=0)
-        assert kept(decide(TopicalOnly(), pool_of(), options, np.array([0, 0.01, 0]))) == [0, 2]
-
-    def test_a_breach_is_named_before_a_risk(self):
-        options = SearchOptions(exclude=["bar"], mode="hard", max_risk=0.4)
-        order = decide(TopicalOnly(), pool_of(breach=[1, 0, 0]), options, np.array([0.9, 0.9, 0]))
-        assert dropped(order) == [
-            (0, self.WORDS),
-            (1, "Filtered, since its risk of 0.90 is above 0.4."),
-        ]
-
-    def test_what_the_policy_dropped_stays_dropped_for_the_policys_reason(self):
-        pool = Candidates(
-            ["bar", "calm", "far"],
-            [WHOLE] * 3,
-            np.array([0.9, 0.8, 0.7]),
-            np.array([0.1, 0.5, 0.6]),
-            BARRED,
-            np.array([1, 1, 0]),
-        )
-        order = decide(Sequential(), pool, self.HARD, None)
-        assert kept(order) == [2]
-        (by_policy, by_mode) = order.dropped
-        assert by_policy == Sequential().order(pool).dropped[0]
-        assert (by_mode.position, by_mode.reason) == (1, self.WORDS)
-
-
-ORDER = Order([Verdict(1, 0.8, "First."), Verdict(0, 0.7, "Second.")], [Verdict(2, 0.1, "Gone.")])
-
-
-def assembled(
-    pool: Candidates | None = None,
-    order: Order = ORDER,
-    *,
-    k: int = 10,
-    risk: Scores | None = None,
-) -> Ranking:
-    pool = pool or pool_of()
-    return assemble("hotel", TopicalOnly(), pool, order, k=k, risk=risk, fetch=fetch)
-
-
-class TestAssemble:
-    def test_hits_follow_the_order_with_scores_and_document(self):
-        ranking = assembled()
-        assert [(hit.rank, hit.doc_id, hit.score, hit.reason) for hit in ranking] == [
-            (1, "calm", 0.8, "First."),
-            (2, "bar", 0.7, "Second."),
-        ]
-        bar = ranking[1]
-        assert (bar.topical, bar.compatibility, bar.passage) == (0.9, 0.5, WHOLE)
-        assert (bar.text, bar.title) == ("There is a bar below.", "Old Bar")
-        assert bar.metadata == {"stars": 3}
-
-    def test_what_was_dropped_is_listed_with_its_scores(self):
-        ranking = assembled()
-        (far,) = ranking.filtered
-        assert (far.doc_id, far.score, far.reason) == ("far", 0.1, "Gone.")
-        assert (far.topical, far.compatibility, far.passage) == (0.7, 0.5, WHOLE)
-
-    def test_k_cuts_the_hits_and_not_what_was_filtered(self):
-        ranking = assembled(k=1)
-        assert ([hit.doc_id for hit in ranking], len(ranking.filtered)) == (["calm"], 1)
-
-    def test_risks_go_to_the_documents_they_belong_to(self):
-        risk = np.array([0.75, 0.25, 0.5])
-        ranking = assembled(risk=risk)
-        assert [hit.risk for hit in ranking] == [0.25, 0.75]
-        assert [gone.risk for gone in ranking.filtered] == [0.5]
-
-    def test_without_calibration_every_risk_is_unknown(self):
-        ranking = assembled()
-        assert {one.risk for one in (*ranking.hits, *ranking.filtered)} == {None}
-
-    def test_a_document_is_listed_once_by_its_first_passage(self):
-        pool = pool_of("bar", "bar", "calm")
-        order = Order(
-            [Verdict(1, 0.9, "Best."), Verdict(0, 0.8, "Again."), Verdict(2, 0.7, "Last.")]
-        )
-        ranking = assembled(pool, order, k=2)
-        assert [(hit.rank, hit.doc_id, hit.reason) for hit in ranking] == [
-            (1, "bar", "Best."),
-            (2, "calm", "Last."),
-        ]
-
-    def test_a_document_with_a_kept_passage_is_not_listed_as_filtered(self):
-        pool = pool_of("bar", "bar", "calm")
-        order = Order(
-            [Verdict(0, 0.9, "Kept.")], [Verdict(1, 0.8, "Gone."), Verdict(2, 0.7, "Gone.")]
-        )
-        ranking = assembled(pool, order)
-        assert [gone.doc_id for gone in ranking.filtered] == ["calm"]
-
-    def test_a_ranking_names_query_policy_and_constraint(self):
-        ranking = assembled()
-        assert (ranking.query, ranking.policy, ranking.constraint) == ("hotel", "topical", BARRED)
-
-    def test_a_pool_nobody_read_a_constraint_for_has_an_empty_one(self):
-        pool = pool_of(constraint=None)
-        ranking = assembled(pool)
-        assert ranking.constraint == Constraint(0.0)

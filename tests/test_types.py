@@ -98,7 +98,7 @@ def test_a_constraint_names_nothing_unless_given():
 
 def test_a_pool_nobody_looked_at_states_no_constraint():
     pool = Candidates(["a"], [PASSAGE], np.array([0.5]), np.array([0.4]))
-    assert (pool.constraint, pool.breach, pool.alike) == (None, None, None)
+    assert (pool.constraint, pool.topic, pool.breach, pool.rows) == (None,) * 4
 
 
 def test_qrels_have_the_length_of_the_judged_queries():

@@ -2,12 +2,13 @@
 
 from coder_ir.encoders import Runtime
 from coder_ir.errors import CoderError
-from coder_ir.policies import CompatibilityOnly, Sequential, TopicalOnly, Union
+from coder_ir.policies import Auto, CompatibilityOnly, Sequential, TopicalOnly, Union
 from coder_ir.retriever import Added, Retriever
 from coder_ir.searching import SearchOptions
 from coder_ir.types import (
     Candidates,
     Condition,
+    Constraint,
     Document,
     Filtered,
     Hit,
@@ -20,10 +21,12 @@ from coder_ir.types import (
 __version__ = "0.1.0"
 __all__ = [
     "Added",
+    "Auto",
     "Candidates",
     "CoderError",
     "CompatibilityOnly",
     "Condition",
+    "Constraint",
     "Document",
     "Filtered",
     "Hit",

@@ -26,7 +26,8 @@ _AFTER: dict[str, str] = {
         r"not counting|(?:anything|everything|all|anywhere|anyone) but|leaving aside|"
         r"(?:sett?|leav|putt?)(?:ing|e)? (?:aside|to one side)|regardless of|irrespective of|"
         r"unrelated to|separate from|independent of|different (?:from|to|than)|beyond|"
-        r"bar(?= (?-i:[A-Z]))|save(?= (?-i:[A-Z])| the)|else(?:where)? than|over and above|"
+        r"(?<=, )bar(?= (?-i:[A-Z]))|(?<=\w )(?<!to )save(?= (?-i:[A-Z])| the)|"
+        r"else(?:where)? than|over and above|"
         r"(?:to the exclusion|with the omission) of|discounting|exempting|dismissing|"
         r"(?:look|get)(?:ing)? past|alternatives? to"
     ),
@@ -103,6 +104,9 @@ _LEAD = re.compile(
     r"includ(?:e|ing)|mention(?:ing)?)\s+",
     re.IGNORECASE,
 )
+_HANGING = re.compile(
+    r"(?:[\s,]+(?:and|or|nor|but|with|in|of|at|to|for|that|which|who|are|is|please))+$", re.I
+)
 _READ = 1000  # characters of a query that are looked at
 _AND = re.compile(r"\s+(?:and|or|nor|&)\s+", re.IGNORECASE)
 _TITLE_STARTS = ("no", "never", "without", "neither", "don't", "can't", "skip", "everything but")
@@ -134,7 +138,7 @@ class Cue:
 
 def find_cues(query: str) -> list[Cue]:
     """Every cue of a query, in order, none inside another; reads the first thousand characters."""
-    query = query[:_READ]
+    query = query if len(query) <= _READ else query[:_READ].rpartition(" ")[0]
     taken = [match.span() for match in _SILENT.finditer(query)]
     asks_why = _WHY.match(query) is not None
     found: list[tuple[str, re.Match[str]]] = []
@@ -147,9 +151,23 @@ def find_cues(query: str) -> list[Cue]:
                 continue
             taken.append((start, end))
             found.append((family, match))
-    found.sort(key=lambda pair: pair[1].start())
+    found = _outermost(sorted(found, key=lambda pair: pair[1].start()), query)
     ends = [match.start() for _, match in found[1:]] + [len(query)]
     return [_cue(query, *pair, upto) for pair, upto in zip(found, ends, strict=False)]
+
+
+def _outermost(
+    found: list[tuple[str, re.Match[str]]], query: str
+) -> list[tuple[str, re.Match[str]]]:
+    """The cues less those that only begin what the one before rules out: no *gluten-free* flour."""
+    kept: list[tuple[str, re.Match[str]]] = []
+    for family, match in found:
+        if family in _INSIDE and kept and kept[-1][0] in _AFTER:
+            between = query[kept[-1][1].end() : match.start()].split()
+            if all(word.lower() in _EMPTY_WORDS for word in between):
+                continue
+        kept.append((family, match))
+    return kept
 
 
 def _cue(query: str, family: str, match: re.Match[str], upto: int) -> Cue:
@@ -184,7 +202,7 @@ def _excluded(rest: str) -> str:
     rest = rest.lstrip()
     end = _END.search(rest, 1)
     phrase = rest[: end.start()] if end else rest
-    return phrase.strip(" \"'“”‘’")
+    return _HANGING.sub("", phrase.strip(" \"'“”‘’"))
 
 
 def required_words(query: str) -> str:
@@ -256,9 +274,9 @@ def without_exclusions(query: str, cues: Sequence[Cue]) -> str:
             at = max(at, cue.end)
     rest = re.sub(r"[\"“”]", " ", kept + query[at:])
     rest = re.sub(r"\s+(?=[,.?!])", "", re.sub(r"\s+", " ", rest))
-    rest = re.sub(r",(?:\s*,)+", ",", rest).strip(" ,;.")
-    left = [word for word in _words(rest) if word not in _EMPTY_WORDS]
-    return rest if at and len(left) >= 2 else ""
+    rest = _HANGING.sub("", re.sub(r",(?:\s*,)+", ",", rest).strip(" ,;."))
+    left = [word for word in _words(rest) if word not in _EMPTY_WORDS | _ASKING]
+    return rest if at and left else ""
 
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
@@ -269,6 +287,7 @@ _EMPTY_WORDS = frozenset(
     "these it its their his her our my your is are was were be been being do does did has have "
     "had about into as than kind kinds type types thing things".split()
 )
+_ASKING = frozenset("who what which when where why how i we you me us please".split())
 _DENIED_BEFORE = frozenset(
     "no non not never without none nor neither lacks lack lacking excluding except avoid "
     "avoids nothing zero don't doesn't didn't isn't aren't wasn't weren't can't cannot "
@@ -277,7 +296,7 @@ _DENIED_BEFORE = frozenset(
 _DENIED_AFTER = frozenset(
     "not never isn't aren't wasn't weren't prohibited banned forbidden unavailable absent".split()
 )
-_BEFORE = 5  # words a denial reaches over
+_BEFORE = 6  # words and commas a denial reaches over
 
 
 def mention(phrase: str, text: str) -> float:
@@ -307,8 +326,7 @@ def _affirmed(wanted: set[str], clause: str) -> float:
 def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> bool:
     """Whether a denial reaches the word at i, over other words of the phrase too.
 
-    It passes a comma only straight before the phrase ("no nuts, seeds"; not "no pets, free
-    parking").
+    It passes a comma only inside a list ("no nuts, seeds or grains"; not "no pets, free parking").
     """
     first = last = i
     while first and stems[first - 1] in wanted:
@@ -316,8 +334,8 @@ def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> boo
     while last + 1 < len(words) and stems[last + 1] in wanted:
         last += 1
     before = words[max(0, first - _BEFORE) : first]
-    if "," in before[:-1]:
-        before = before[len(before) - 1 - before[:-1][::-1].index(",") :]
+    if "," in before and before[-1] not in (",", "or", "nor"):
+        before = before[len(before) - before[::-1].index(",") :]
     after = words[last + 1 : last + 4]
     return bool(
         _DENIED_BEFORE & set(before)

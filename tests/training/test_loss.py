@@ -157,7 +157,6 @@ def test_each_text_is_encoded_once_whatever_the_terms(loss: Loss):
     assert sorted(tower.embedded) == ["bad", "good", "q", "r"]
 
 
-@pytest.mark.xfail(strict=True, reason="a query that two triplets ask is encoded twice")
 def test_a_query_that_two_triplets_ask_is_encoded_once(loss: Loss):
     tower = FakeTower(ANGLES)
     loss([triplet("q", "good", "bad"), triplet("q", "fine", "worse")], tower=tower)

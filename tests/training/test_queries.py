@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
     """Two labelled queries, no contrast item."""
     rows = [row("tea, no milk", excluded="milk"), row("green tea", constrained=False)]
     (tmp_path / "queries.jsonl").write_text(lines(rows))
-    (tmp_path / "contrast.jsonl").write_text("")
+    (tmp_path / "contrast.train.jsonl").write_text("")
     return tmp_path
 
 
@@ -58,7 +58,7 @@ def test_every_query_file_is_read_packed_or_not(folder: Path):
 
 
 def test_an_exclusion_query_of_a_contrast_item_is_a_constrained_one(folder: Path):
-    (folder / "contrast.jsonl").write_text(lines([item("pies without meat")]))
+    (folder / "contrast.train.jsonl").write_text(lines([item("pies without meat")]))
     assert read_queries(folder)[2:] == [
         LabelledQuery("pies without meat", constrained=True, excludes=True)
     ]
@@ -76,13 +76,27 @@ def test_an_exclusion_query_of_a_contrast_item_is_a_constrained_one(folder: Path
     ids=["no cue", "antonym", "negation", "preference", "not ours"],
 )
 def test_a_contrast_item_of_another_kind_is_left_out(folder: Path, left_out: dict[str, Any]):
-    (folder / "contrast.jsonl").write_text(lines([left_out]))
+    (folder / "contrast.train.jsonl").write_text(lines([left_out]))
     assert len(read_queries(folder)) == 2
 
 
 def test_a_query_that_comes_twice_is_taken_once(folder: Path):
-    (folder / "contrast.jsonl").write_text(lines([item("tea, no milk"), item("tea, no milk")]))
+    (folder / "contrast.train.jsonl").write_text(
+        lines([item("tea, no milk"), item("tea, no milk")])
+    )
     assert len(read_queries(folder)) == 2
+
+
+@pytest.mark.parametrize("name", ["contrast.jsonl", "contrast.development.jsonl"])
+def test_items_that_are_not_trained_on_are_not_read(folder: Path, name: str):
+    (folder / name).write_text(lines([item("pies without meat")]))
+    assert len(read_queries(folder)) == 2
+
+
+def test_a_folder_without_training_items_is_named(folder: Path):
+    (folder / "contrast.train.jsonl").rename(folder / "contrast.jsonl")
+    with pytest.raises(NotFound, match=r"no contrast\.train\.jsonl\* in "):
+        read_queries(folder)
 
 
 def test_a_folder_without_queries_says_what_was_expected(tmp_path: Path):

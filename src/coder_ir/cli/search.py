@@ -333,7 +333,8 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
         table.add_row(str(hit.rank), *scores, risk, words)
     console.print(table)
     if ranking.filtered:
-        console.print(f"\n[dim]{len(ranking.filtered)} were filtered; --explain says why.[/]")
+        why = "" if explain else "; --explain says why"
+        console.print(f"\n[dim]Filtered: {len(ranking.filtered)}{why}.[/]")
     for gone in ranking.filtered[:10] if explain else ():
         console.print(f"  [red]✗[/] [bold]{escape(gone.doc_id)}[/]  [dim]{escape(gone.reason)}[/]")
     if explain and len(ranking.filtered) > 10:

@@ -13,7 +13,7 @@ from coder_ir.calibration import Calibration, Logistic
 from coder_ir.constraints import detect, shape
 from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
-from coder_ir.errors import MissingExtra
+from coder_ir.errors import InvalidValue, MissingExtra
 from coder_ir.searching import breaches
 from coder_ir.training.queries import LabelledQuery, read_queries, statements
 from coder_ir.training.sentences import load_triplets
@@ -176,6 +176,8 @@ def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Jud
         breach = float(breaches(constraints[q], [text], likeness)[0])
         features.append([topical, compatibility, breach])
         kept.append(number)
+    if not kept:
+        raise InvalidValue(f"no development query in {written} is taken for one with a constraint")
     return _Judgements(
         features=np.array(features),
         stated=np.array([constraints[line[rows[n][0]]].probability for n in kept]),
@@ -209,6 +211,8 @@ def _fit(features: NDArray[np.floating], labels: NDArray[np.bool_], *, strength:
         from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise MissingExtra("Calibration", extra="train") from error
+    if len(set(labels.tolist())) < 2:
+        raise InvalidValue(f"calibration needs both labels in every fold, got {len(labels)} rows")
     fitted = LogisticRegression(C=strength, max_iter=5000).fit(features, labels)
     weights = tuple(round(float(weight), 6) for weight in fitted.coef_[0])
     return Logistic(weights, round(float(fitted.intercept_[0]), 6))

@@ -1,0 +1,169 @@
+"""Settings, goals and risk: measured on made-up data, or read from hand-made results."""
+
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coder_ir.errors import InvalidValue, MissingExtra, NotFound
+from coder_ir.experiments.goals import GOALS, Goal, measure_goals
+from coder_ir.experiments.risk import draw, measure_risk
+from coder_ir.experiments.settings import measure_settings
+from coder_ir.experiments.setup import Setup
+from coder_ir.policies import Auto
+from coder_ir.training.calibrate import Curve, Point
+from tests.conftest import FakeEncoder
+
+ITEMS = [
+    {"id": "t-1", "source": "ours", "a": "hotel quiet+", "b": "hotel noisy+", "qa": "hotel noisy+"},
+    {"id": "e-1", "source": "Wiki", "a": "sea quiet+", "b": "sea noisy+", "qa": "sea quiet+"},
+]
+
+
+def mean(value: float) -> dict[str, float]:
+    return {"mean": value}
+
+
+# Every figure is at the bound of its goal or on the right side of it.
+RESULTS: dict[str, dict[str, Any]] = {
+    "nevir": {
+        "policies": {
+            "auto": {"V@1": mean(0.2), "FVR@10": mean(3.0), "R@5": mean(0.875)},
+            "topical": {"V@1": mean(0.4), "FVR@10": mean(2.0), "R@5": mean(0.9)},
+            "compatibility": {"pairwise": mean(0.29)},
+        }
+    },
+    "negconstraint": {"policies": {"auto": {"nDCG@5": mean(0.82), "MAP@10": mean(0.77)}}},
+    "topical": {"cost_of_auto": {"scifact": 0.001, "nfcorpus": -0.002}},
+    "detection": {
+        "ExcluIR, exclusion query (RQ_rewrite)": mean(0.98),
+        "SciFact, test": mean(0.02),
+        "NFCorpus, test": mean(0.01),
+    },
+    "encoding": {"ratio": {"coder-ir, topical vector": 2.5, "coder-ir, both vectors": 2.0}},
+    "risk": {"risk_error": 0.08},
+    "development": {"auto": {"ours": mean(0.8125)}},
+}
+
+
+def said(message: str) -> None:
+    assert message
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Setup:
+    return Setup(tmp_path / "data", tmp_path / "out", "none", "fake", tmp_path / "written")
+
+
+class TestSettings:
+    @pytest.fixture
+    def figures(self, setup: Setup, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+        encoder = FakeEncoder(["quiet", "noisy", "hotel", "sea"])
+        monkeypatch.setattr("coder_ir.retriever.load_encoder", lambda spec, runtime: encoder)
+        monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda spec: None)
+        setup.written.mkdir()
+        text = "".join(json.dumps(item) + "\n" for item in ITEMS)
+        (setup.written / "contrast.development.jsonl").write_text(text)
+        return measure_settings(setup, said).figures
+
+    def test_one_setting_is_changed_at_a_time(self, monkeypatch: pytest.MonkeyPatch, setup: Setup):
+        policies: dict[str, Auto] = {}
+        monkeypatch.setattr(
+            "coder_ir.experiments.settings.measure_policies",
+            lambda setup, report, variants, **names: policies.update(variants),
+        )
+        measure_settings(setup, said)
+        assert policies.pop("auto") == Auto()
+        for label, variant in policies.items():
+            changed = {
+                field.name
+                for field in fields(Auto)
+                if getattr(variant, field.name) != getattr(Auto(), field.name)
+            }
+            assert len(changed) == 1 or changed == {"doubt", "sure"}, label
+
+    def test_without_the_deficit_near_copies_are_told_apart_by_nothing(
+        self, figures: dict[str, Any]
+    ):
+        # Topic ties within an item. The queries state no constraint, so that only the deficit
+        # puts the passage first that the query asks for: the wrong one of ours, the right edit.
+        found = {
+            label: (figures[label]["ours"]["mean"], figures[label]["edits"]["mean"])
+            for label in ("auto", "no compatibility", "no deficit")
+        }
+        assert found == {"auto": (0, 1), "no compatibility": (0, 1), "no deficit": (1, 1)}
+
+
+class TestGoals:
+    @pytest.fixture(autouse=True)
+    def results(self, setup: Setup) -> None:
+        setup.out.mkdir()
+        for name, figures in RESULTS.items():
+            (setup.out / f"{name}.json").write_text(json.dumps(figures))
+
+    def test_every_goal_is_a_row_and_these_all_hold(self, setup: Setup):
+        table = measure_goals(setup, said)
+        assert [row[0] for row in table.rows] == [goal.words for goal in GOALS]
+        assert {row[3] for row in table.rows} == {"yes"}
+
+    def test_rows_say_what_was_asked_and_what_was_found(self, setup: Setup):
+        rows = {row[0]: row[1:] for row in measure_goals(setup, said).rows}
+        assert rows["NevIR, pairwise accuracy of s_C"] == ("≥ 28", "29.00", "yes")
+        assert rows["NevIR, V@1 of auto against topical"] == ("≤ -30%", "-50.00%", "yes")
+        assert rows["NevIR, FVR@10 of auto against topical"] == ("≥ 16%", "50.00%", "yes")
+        assert rows["NevIR, R@5 of auto minus topical"] == ("≥ -4", "-2.50", "yes")
+        assert rows["NFCorpus, nDCG@10 of auto minus topical"] == ("≥ -0.3", "-0.20", "yes")
+        assert rows["False alarms, SciFact test queries"] == ("≤ 3%", "2.00%", "yes")
+        assert rows["Encoding both vectors against topical alone"] == ("≤ 1.4x", "1.25x", "yes")
+        assert rows["Expected calibration error of risk"] == ("≤ 0.08", "0.08", "yes")
+
+    def test_a_goal_that_is_missed_says_no_and_the_others_stay(self, setup: Setup):
+        (setup.out / "risk.json").write_text('{"risk_error": 0.081}')
+        missed = [row[0] for row in measure_goals(setup, said).rows if row[3] == "no"]
+        assert missed == ["Expected calibration error of risk"]
+
+    def test_the_figures_are_the_rows_by_name(self, setup: Setup):
+        table = measure_goals(setup, said)
+        assert table.figures["goals"][0] == dict(zip(table.columns, table.rows[0], strict=True))
+        assert len(table.figures["goals"]) == len(GOALS)
+
+    @pytest.mark.parametrize("name", RESULTS)
+    def test_a_missing_measurement_is_named_with_its_command(self, setup: Setup, name: str):
+        (setup.out / f"{name}.json").unlink()
+        with pytest.raises(NotFound, match=rf"{name}\.json; run first: coder-ir bench {name}"):
+            measure_goals(setup, said)
+
+
+@pytest.mark.parametrize(
+    ("least", "found", "holds"),
+    [(True, 2.0, "yes"), (True, 1.99, "no"), (False, 2.0, "yes"), (False, 2.01, "no")],
+)
+def test_a_bound_itself_holds(least: bool, found: float, holds: str):
+    goal = Goal("speed", lambda figures: float(figures["speed"]), 2, least, "x")
+    assert goal.row({"speed": found})[-1] == holds
+
+
+class TestRisk:
+    def test_a_reliability_curve_is_drawn_as_png(self, tmp_path: Path):
+        pytest.importorskip("matplotlib", reason="needs matplotlib: the extra bench")
+        draw(Curve((Point(0.1, 0.2, 6), Point(0.9, 0.6, 3))), tmp_path / "risk.png")
+        assert (tmp_path / "risk.png").read_bytes().startswith(b"\x89PNG")
+
+    def test_without_matplotlib_the_extra_is_named(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
+        with pytest.raises(MissingExtra, match=r"coder-ir\[bench\]"):
+            draw(Curve((Point(0.1, 0.2, 6),)), tmp_path / "risk.png")
+
+    def test_a_model_that_is_no_calibrated_folder_is_refused(
+        self, setup: Setup, monkeypatch: pytest.MonkeyPatch
+    ):
+        encoder = FakeEncoder(["hotel"])
+        monkeypatch.setattr("coder_ir.experiments.risk.load_encoder", lambda model: encoder)
+        monkeypatch.setattr("coder_ir.experiments.risk.load_calibration", lambda model: None)
+        with pytest.raises(InvalidValue, match="risk needs a calibrated model folder, got 'fake'"):
+            measure_risk(setup, said)
