@@ -296,7 +296,7 @@ _DENIED_BEFORE = frozenset(
 _DENIED_AFTER = frozenset(
     "not never isn't aren't wasn't weren't prohibited banned forbidden unavailable absent".split()
 )
-_BEFORE = 6  # words and commas a denial reaches over
+_BEFORE = 5  # words and commas a denial reaches over
 
 
 def mention(phrase: str, text: str) -> float:
