@@ -186,13 +186,11 @@ class TestRisk:
         risk = {hit.doc_id: hit.risk for hit in ranking}
         assert risk == pytest.approx({"calm": 0.25, "loud": 0.75, "car": 0.25})
 
-    def test_the_risk_shrinks_with_the_doubt_that_there_is_a_constraint(
-        self, calibrated: Retriever
-    ):
+    def test_a_constraint_that_the_query_states_counts_in_full(self, calibrated: Retriever):
         ranking = calibrated.search("hotel without disco")
         assert ranking.constraint.probability == 0.5
         risk = {hit.doc_id: hit.risk for hit in ranking}
-        assert risk == pytest.approx({"calm": 0.125, "loud": 0.375, "car": 0.125})
+        assert risk == pytest.approx({"calm": 0.25, "loud": 0.75, "car": 0.25})
 
     def test_what_is_riskier_than_the_limit_is_filtered_with_both_numbers(
         self, calibrated: Retriever
@@ -255,7 +253,7 @@ class TestExplain:
 class TestConstraint:
     def test_a_ranking_shows_the_cue_and_what_it_excludes(self, hotels: Retriever):
         found = hotels.search("hotel without disco").constraint
-        assert found == Constraint(1.0, cues=("without",), excluded=("disco",))
+        assert found == Constraint(1.0, cues=("without",), excluded=("disco",), topic="hotel")
 
     def test_a_query_that_states_none_shows_none(self, hotels: Retriever):
         assert hotels.search("hotel").constraint == Constraint(0.0)
@@ -263,7 +261,11 @@ class TestConstraint:
     def test_explicit_phrases_are_shown_too(self, hotels: Retriever):
         found = hotels.search("hotel without disco", exclude=["stairs"], require=["parking"])
         assert found.constraint == Constraint(
-            1.0, cues=("without",), excluded=("disco", "stairs"), required=("parking",)
+            1.0,
+            cues=("without",),
+            excluded=("disco", "stairs"),
+            required=("parking",),
+            topic="hotel",
         )
 
     def test_an_empty_index_shows_it_as_well(self, tmp_path: Path):

@@ -11,6 +11,7 @@ from coder_ir.constraints import shape
 from coder_ir.errors import InvalidValue
 from coder_ir.policies import POLICIES, Sequential
 from coder_ir.searching import (
+    STATED,
     SearchOptions,
     affirmed,
     breaches,
@@ -91,14 +92,16 @@ class TestWorded:
 
 class TestStated:
     def test_a_query_is_read_by_its_words_where_the_model_has_no_calibration(self):
-        assert stated("hotel without bar", VECTOR, None, SearchOptions()) == BARRED
+        assert stated("hotel without bar", VECTOR, None, SearchOptions()) == Constraint(
+            1.0, ("without",), ("bar",), topic="hotel"
+        )
 
     def test_a_query_without_a_cue_states_nothing(self):
         assert stated("hotel with bar", VECTOR, None, SearchOptions()) == Constraint(0.0)
 
     def test_the_fitted_detector_decides_where_there_is_one(self):
         found = stated("hotel without bar", VECTOR, CALIBRATION, SearchOptions())
-        assert found == Constraint(0.5, ("without",), ("bar",))
+        assert found == Constraint(0.5, ("without",), ("bar",), topic="hotel")
 
     def test_the_detector_reads_the_topical_vector(self):
         weights = (*(0.0,) * shape("bar").size, log(3), 0.0)
@@ -114,7 +117,7 @@ class TestStated:
     def test_explicit_phrases_come_after_what_the_query_excludes(self):
         options = SearchOptions(exclude=["stairs"], require=["parking"])
         assert stated("hotel without bar", VECTOR, None, options) == Constraint(
-            1.0, ("without",), ("bar", "stairs"), ("parking",)
+            1.0, ("without",), ("bar", "stairs"), ("parking",), "hotel"
         )
 
     def test_what_the_words_of_a_query_require_is_left_to_the_encoder(self):
@@ -249,7 +252,7 @@ class TestRisks:
         assert found == pytest.approx([1 / 2, 3 / 4, 9 / 10])
 
     def test_a_doubtful_constraint_lowers_the_risk_in_proportion(self):
-        doubtful = pool_of(breach=[1, 0.5, 0], constraint=Constraint(0.2))
+        doubtful = pool_of(breach=[1, 0.5, 0], constraint=Constraint(STATED / 5))
         assert risks(doubtful, CALIBRATION) == pytest.approx([0.15, 0.1, 0.05])
 
     @pytest.mark.parametrize("constraint", [None, Constraint(0.0)], ids=["unread", "none"])

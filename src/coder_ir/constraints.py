@@ -307,7 +307,8 @@ def mention(phrase: str, text: str) -> float:
     """
     words = _words(phrase)
     wanted = {_stem(word) for word in words if word not in _EMPTY_WORDS} or set(map(_stem, words))
-    if not wanted:
+    lowered = text.lower().replace("’", "'")
+    if not any(stem in lowered for stem in wanted):  # most passages, and quickly told
         return 0.0
     return max((_affirmed(wanted, clause) for clause in _CLAUSE.findall(text)), default=0.0)
 

@@ -253,13 +253,9 @@ class Retriever:
         where: Sequence[Condition],
     ) -> Ranking:
         """One ranking; taken anew where another process deleted a hit in the middle of it."""
-        constraint = stated(query, vectors.topical[0], self.calibration, options)
         for left in reversed(range(_ATTEMPTS)):
-            pool = self.store.candidates(
-                vectors, n=max(options.n, options.k), spaces=policy.spaces, where=where
-            )
             try:
-                pool = self._judged(replace(pool, constraint=constraint))
+                pool = self.pool(query, vectors, policy, options=options, where=where)
                 risk = risks(pool, self.calibration)
                 order = decide(
                     policy.order(pool),
@@ -278,22 +274,32 @@ class Retriever:
                 return self._explained(ranking, vectors) if options.explain else ranking
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _judged(self, pool: Candidates) -> Candidates:
-        """The pool with what the words of its constraint say of each passage."""
-        constraint = pool.constraint
-        if constraint is None or pool.rows is None:
-            return pool
+    def pool(
+        self,
+        query: str,
+        vectors: VectorPair,
+        policy: Policy,
+        *,
+        options: SearchOptions,
+        where: Sequence[Condition] = (),
+    ) -> Candidates:
+        """What a policy is given for a query: candidates, both scores, the constraint's words."""
+        found = self.store.candidates(
+            vectors, n=max(options.n, options.k), spaces=policy.spaces, where=where
+        )
+        constraint = stated(query, vectors.topical[0], self.calibration, options)
+        pool = replace(found, constraint=constraint)
         phrases = [*constraint.excluded, *constraint.required]
-        if not phrases or not len(pool):
+        if not phrases or not len(pool) or pool.rows is None:
             return pool
         said = [*phrases, *filter(None, [constraint.topic])]
-        vectors = self.encoder.encode(said, kind="query").topical
-        likeness = np.stack([cosine(pool.rows, v) for v in vectors[: len(phrases)]], axis=1)
+        encoded = self.encoder.encode(said, kind="query").topical
+        likeness = np.stack([cosine(pool.rows, v) for v in encoded[: len(phrases)]], axis=1)
         texts = passage_texts(pool, self.store.get)
         return replace(
             pool,
             breach=breaches(constraint, texts, likeness),
-            topic=cosine(pool.rows, vectors[-1]) if constraint.topic else None,
+            topic=cosine(pool.rows, encoded[-1]) if constraint.topic else None,
         )
 
     def _explained(self, ranking: Ranking, query: VectorPair) -> Ranking:

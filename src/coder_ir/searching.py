@@ -30,6 +30,7 @@ from coder_ir.types import (
 DEFAULT_POLICY = "auto"
 Mode = Literal["soft", "hard"]
 _UNRELATED = 0.5  # topical cosine of two texts that have nothing to do with each other
+STATED = 0.45  # probability from which a query counts as one with a constraint
 _HELD = 0.5  # share of a phrase's words that counts as holding it, in hard mode
 
 
@@ -146,13 +147,17 @@ def refused(pool: Candidates, options: SearchOptions, fetch: Texts) -> NDArray[n
 
 
 def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
-    """Probability that each passage breaks the constraint; None for a model without calibration."""
+    """Probability that each passage breaks the constraint; None for a model without calibration.
+
+    Below STATED the query may well have no constraint to break, and the risk falls to 0 with it.
+    """
     if calibration is None:
         return None
     stated = pool.constraint.probability if pool.constraint else 0.0
+    certain = min(1.0, stated / STATED)
     breach = np.zeros(len(pool)) if pool.breach is None else pool.breach
     features = np.stack([pool.topical, pool.compatibility, breach], axis=1)
-    return np.asarray(stated * calibration.risk.probability(features))
+    return np.asarray(certain * calibration.risk.probability(features))
 
 
 def decide(

@@ -310,9 +310,9 @@ class TestDetection:
         assert (name, size) == ("ExcluIR, exclusion query (RQ_rewrite)", "4")
         assert share.startswith("75.0 (")
 
-    @pytest.mark.parametrize(("bias", "share"), [(0.0, 1), (-0.01, 0)], ids=["0.5", "below"])
+    @pytest.mark.parametrize(("bias", "share"), [(0.0, 1), (-0.3, 0)], ids=["0.5", "0.43"])
     @pytest.mark.usefixtures("data")
-    def test_a_calibrated_model_decides_at_one_half(
+    def test_a_calibrated_model_decides_a_little_below_one_half(
         self, setup: Setup, monkeypatch: pytest.MonkeyPatch, bias: float, share: float
     ):
         detector = Logistic((0.0,) * (shape("").size + len(WORDS) + 1), bias)

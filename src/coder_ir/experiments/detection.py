@@ -10,9 +10,7 @@ from coder_ir.encoders.registry import load_calibration
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table, percent
 from coder_ir.metrics import mean_with_interval
-from coder_ir.searching import SearchOptions, stated
-
-FOUND = 0.5  # probability from which a query counts as one with a constraint
+from coder_ir.searching import STATED, SearchOptions, stated
 
 
 def measure_detection(setup: Setup, report: Report) -> Table:
@@ -33,7 +31,7 @@ def measure_detection(setup: Setup, report: Report) -> Table:
         report(f"detection: {name}, {len(texts)} queries")
         vectors = encoder.encode(texts, kind="query").topical
         found = [
-            stated(text, vector, calibration, SearchOptions()).probability >= FOUND
+            stated(text, vector, calibration, SearchOptions()).probability >= STATED
             for text, vector in zip(texts, vectors, strict=True)
         ]
         estimates[name] = mean_with_interval([float(value) for value in found])
@@ -43,8 +41,8 @@ def measure_detection(setup: Setup, report: Report) -> Table:
         columns=("queries", "n", "share"),
         rows=tuple((n, str(len(sets[n])), percent(e)) for n, e in estimates.items()),
         notes=(
-            f"Share with a probability of at least {FOUND:g}, percent, 95% bootstrap interval. The "
-            "first and third should be high, the others low. None of it was trained on.",
+            f"Share with a probability of at least {STATED:g}, percent, 95% bootstrap interval. "
+            "The first and third should be high, the others low. None of it was trained on.",
         ),
         figures={n: {"n": len(sets[n]), **asdict(e)} for n, e in estimates.items()},
     )

@@ -67,13 +67,11 @@ def _margins(retriever: Retriever, data: ContrastSet, policy: Policy) -> dict[st
     """How many places the satisfying document is ahead of the violating one, all ranked."""
     vectors = retriever.encoder.encode([query.text for query in data.queries], kind="query")
     margins = {}
+    options = SearchOptions(n=len(data.documents))
     for row, query in enumerate(data.queries):
         one = slice(row, row + 1)
-        pool = retriever.store.candidates(
-            VectorPair(vectors.topical[one], vectors.compatibility[one]),
-            n=len(data.documents),
-            spaces=policy.spaces,
-        )
+        pair = VectorPair(vectors.topical[one], vectors.compatibility[one])
+        pool = retriever.pool(query.text, pair, policy, options=options)
         order = [pool.doc_ids[verdict.position] for verdict in policy.order(pool).kept]
         margins[query.query_id] = _places_ahead(order, query, data)
     return margins

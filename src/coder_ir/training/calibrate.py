@@ -14,7 +14,7 @@ from coder_ir.constraints import detect, shape
 from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
 from coder_ir.errors import InvalidValue, MissingExtra
-from coder_ir.searching import breaches
+from coder_ir.searching import STATED, breaches
 from coder_ir.training.queries import LabelledQuery, read_queries, statements
 from coder_ir.training.sentences import load_triplets
 from coder_ir.training.sources import item_group, read_contrast_items
@@ -23,7 +23,6 @@ from coder_ir.types import Scores
 CALIBRATION = "calibration.json"
 FOLDS = 5
 BINS = 10
-STATED = 0.5  # probability from which a query counts as one with a constraint
 _RISK_STRENGTH = 100.0  # inverse of the penalty on weights; high, for there are three of them
 
 
@@ -59,8 +58,8 @@ class CalibrationReport:
     """Held-out figures: each value was predicted by a fit that did not see its fold."""
 
     queries: int
-    exclusions_found: float  # share of queries that name what they rule out, at 0.5
-    false_alarms: float  # share of queries without a constraint, at 0.5
+    exclusions_found: float  # share of queries that name what they rule out, from STATED on
+    false_alarms: float  # share of queries without a constraint, from STATED on
     risk: Curve
 
     def table(self) -> str:
@@ -96,8 +95,8 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
     excludes = np.array([query.excludes for query in asked])
     return CalibrationReport(
         queries=len(asked),
-        exclusions_found=float((held_out[excludes] >= 0.5).mean()),
-        false_alarms=float((held_out[~constrained] >= 0.5).mean()),
+        exclusions_found=float((held_out[excludes] >= STATED).mean()),
+        false_alarms=float((held_out[~constrained] >= STATED).mean()),
         risk=_risk_curve(found),
     )
 
@@ -135,7 +134,6 @@ class _Judgements:
     """Pairs of a query that states a constraint and a passage; one row each in every field."""
 
     features: Scores  # topical, compatibility, breach
-    stated: Scores  # probability that the query states a constraint
     breaks: NDArray[np.bool_]  # whether the passage breaks it
     fold: NDArray[np.int64]  # pairs on one topic share a fold
 
@@ -180,7 +178,6 @@ def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Jud
         raise InvalidValue(f"no development query in {written} is taken for one with a constraint")
     return _Judgements(
         features=np.array(features),
-        stated=np.array([constraints[line[rows[n][0]]].probability for n in kept]),
         breaks=np.array([rows[n][2] for n in kept]),
         fold=np.array([rows[n][3] for n in kept]),
     )
@@ -189,7 +186,7 @@ def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Jud
 def _risk_curve(found: _Judgements) -> Curve:
     """Reliability of `hit.risk`, each fold predicted from the others."""
     risks = _out_of_fold(found.features, found.breaks, found.fold, strength=_RISK_STRENGTH)
-    return reliability(found.stated * risks, found.breaks)
+    return reliability(risks, found.breaks)
 
 
 def _out_of_fold(
