@@ -254,14 +254,17 @@ def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
         probability = 0.0 if not cues else 0.2 if _states(query) else 1.0
     else:
         probability = float(detector.probability(np.concatenate([form, vector])[None])[0])
+    # "Which king was never crowned?" turns a fact round; it names nothing to keep away from.
+    turns = _asks(query) or _states(query)
+    naming = [cue for cue in cues if not (turns and cue.family in ("negation", "lack"))]
     return Constraint(
         probability=probability,
         cues=tuple(cue.words for cue in cues),
         excluded=tuple(
-            part.strip() for cue in cues for part in _AND.split(cue.excluded) if part.strip()
+            part.strip() for cue in naming for part in _AND.split(cue.excluded) if part.strip()
         ),
         required=tuple(filter(None, (required_words(query),))),
-        topic=without_exclusions(query, cues),
+        topic=without_exclusions(query, naming),
     )
 
 

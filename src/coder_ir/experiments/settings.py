@@ -9,19 +9,15 @@ from coder_ir.types import Policy
 _VARIANTS: dict[str, Policy] = {
     "auto": Auto(),
     "no compatibility": Auto(strength=0),
-    "half the compatibility": Auto(strength=0.5),
-    "twice the compatibility": Auto(strength=2),
+    "twice the compatibility": Auto(strength=1),
+    "four times the compatibility": Auto(strength=2),
     "no breach": Auto(exclusion=0),
-    "a third of the breach": Auto(exclusion=0.15),
-    "two thirds of the breach": Auto(exclusion=0.3),
-    "a third more breach": Auto(exclusion=0.6),
+    "half the breach": Auto(exclusion=0.15),
+    "half more breach": Auto(exclusion=0.45),
     "no deficit": Auto(rivalry=0),
-    "half the deficit": Auto(rivalry=0.25),
-    "twice the deficit": Auto(rivalry=1),
+    "twice the deficit": Auto(rivalry=0.5),
     "near-copies from .90": Auto(twin=0.90),
     "near-copies from .96": Auto(twin=0.96),
-    "constraints from .1 to .5": Auto(doubt=0.1, sure=0.5),
-    "constraints from .5 to .9": Auto(doubt=0.5, sure=0.9),
 }
 
 

@@ -23,9 +23,9 @@ class Auto:
     query over documents that are no copies of each other gets the topical order as it is.
     """
 
-    strength: float = 1.0  # weight of compatibility next to topical
-    exclusion: float = 0.45  # what a passage loses that goes wholly against the excluded words
-    rivalry: float = 0.5  # weight of the deficit
+    strength: float = 0.5  # weight of compatibility next to topical
+    exclusion: float = 0.3  # what a passage loses that goes wholly against the excluded words
+    rivalry: float = 0.25  # weight of the deficit
     twin: float = 0.93  # in [-1, 1]
     doubt: float = 0.3  # probability up to which a query counts as an ordinary one
     sure: float = 0.7  # probability from which a constraint counts in full

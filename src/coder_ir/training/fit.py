@@ -6,7 +6,7 @@ import json
 import random
 import subprocess
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -64,6 +64,7 @@ def train(config: Config, *, report: Report) -> Path:
     record = {
         "config": config.as_json(),
         "data": data_hashes(config),
+        "sources": sources(config),
         "development": scores,
         "software": software(),
     }
@@ -84,6 +85,19 @@ def data_hashes(config: Config) -> dict[str, str]:
         if not file.is_file():
             raise NotFound(f"no triplet file {file}; build it with: coder-ir data")
     return {name: file_sha256(file) for name, file in files.items()}
+
+
+def sources(config: Config) -> list[dict[str, Any]]:
+    """How many triplets of each source and licence a run was trained on."""
+    counts = Counter(
+        (triplet.source, triplet.licence)
+        for stage in config.stages
+        for triplet in load_triplets(stage.triplets)
+    )
+    return [
+        {"source": source, "licence": licence, "triplets": count}
+        for (source, licence), count in sorted(counts.items())
+    ]
 
 
 def software() -> str:

@@ -23,16 +23,18 @@ def model_card(record: dict[str, Any]) -> str:
         f"multiple negatives ranking loss with scale {config['scale']}, seed {config['seed']}.",
         f"Trained with {record['software']}.",
         "",
-        "| stage | epochs | batch | learning rate | triplet file | sha256 |",
-        "|---|---|---|---|---|---|",
+        "| stage | epochs | batch | learning rate | further terms | triplet file | sha256 |",
+        "|---|---|---|---|---|---|---|",
     ]
     for stage in config["stages"]:
         name = Path(stage["triplets"]).name
         digest = record["data"][f"{stage['name']} triplets"][:16]
         lines.append(
             f"| {stage['name']} | {stage['epochs']} | {stage['batch_size']} "
-            f"| {stage['learning_rate']} | {name} | {digest} |"
+            f"| {stage['learning_rate']} | {_terms(stage)} | {name} | {digest} |"
         )
+    lines += ["", "| source | licence | triplets |", "|---|---|---|"]
+    lines += [f"| {s['source']} | {s['licence']} | {s['triplets']} |" for s in record["sources"]]
     lines += ["", "Held-out triplets (split by topic, never trained on):", ""]
     lines += [
         "| stage | triplets | satisfying first | whole group right | mean margin |",
@@ -46,6 +48,12 @@ def model_card(record: dict[str, Any]) -> str:
             )
     lines += [
         "",
-        "English only. The score orders passages on the query's topic; it is not a probability.",
+        "English only; passages past the token limit are cut. The score orders passages on the "
+        "query's topic; it is not a probability.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _terms(stage: dict[str, Any]) -> str:
+    names = ("symmetric", "pairwise", "anchor")
+    return ", ".join(f"{name} {stage[name]:g}" for name in names if stage.get(name)) or "none"
