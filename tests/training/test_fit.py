@@ -25,6 +25,7 @@ from safetensors.torch import load_file
 from coder_ir.errors import CoderError, InvalidValue, MissingExtra, NotFound
 from coder_ir.training.config import Config, Stage
 from coder_ir.training.fit import data_hashes, develop, plan, train
+from coder_ir.training.sentences import load_triplets
 from coder_ir.types import Triplet
 from tests.fake_tower import ANGLES, FakeTower, triplet
 
@@ -303,7 +304,9 @@ def test_the_model_card_tells_recipe_data_and_figures(finished: Config):
     accuracy = json.loads((model / "training.json").read_text())["development"]["toy"]["accuracy"]
     digest = hashlib.sha256(finished.stages[0].triplets.read_bytes()).hexdigest()
     assert "# Compatibility encoder" in card
-    assert f"| toy | 8 | 16 | 0.01 | train.jsonl | {digest[:16]} |" in card
+    assert f"| toy | 8 | 16 | 0.01 | none | train.jsonl | {digest[:16]} |" in card
+    source = load_triplets(finished.stages[0].triplets)[0]
+    assert f"| {source.source} | {source.licence} | 48 |" in card
     assert f"| toy | 24 | {100 * accuracy:.1f}% |" in card
 
 
