@@ -125,21 +125,10 @@ def search(
     """
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.retriever import Retriever
-    from coder_ir.searching import SearchOptions
 
-    options = _checked(
-        SearchOptions(
-            k=k,
-            policy=_policy(policy, alpha, tau, quantile),
-            n=pool,
-            where=tuple(where or ()),
-            exclude=tuple(exclude or ()),
-            require=tuple(require or ()),
-            mode="hard" if hard else "soft",
-            max_risk=max_risk,
-            explain=explain,
-        )
-    )
+    chosen = _policy(policy, alpha, tau, quantile)
+    options = _options(k, chosen, pool, where, exclude, require, hard=hard)
+    options = replace(options, max_risk=max_risk, explain=explain)
     runtime = Runtime(threads=threads)
     with Retriever.open(index, model=model, read_only=True, runtime=runtime) as retriever:
         ranking = retriever.search_many([query], options)[0]
@@ -179,20 +168,10 @@ def run(
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.errors import NotFound
     from coder_ir.retriever import Retriever
-    from coder_ir.searching import SearchOptions
 
-    options = _checked(
-        SearchOptions(
-            k=k,
-            policy=_policy(policy, alpha, tau, quantile),
-            n=pool,
-            where=tuple(where or ()),
-            exclude=tuple(exclude or ()),
-            require=tuple(require or ()),
-            mode="hard" if hard else "soft",
-            max_risk=max_risk,
-        )
-    )
+    chosen = _policy(policy, alpha, tau, quantile)
+    options = _options(k, chosen, pool, where, exclude, require, hard=hard)
+    options = replace(options, max_risk=max_risk)
     asked = load_queries(queries)
     if not output.parent.is_dir():
         raise NotFound(f"no folder {output.parent} to write {output.name} into")
@@ -260,8 +239,28 @@ def _policy(
     return replace(policy, **settings)  # type: ignore[type-var]
 
 
-def _checked(options: "SearchOptions") -> "SearchOptions":
-    """The options with name and conditions looked up, before a model is loaded."""
+def _options(
+    k: int,
+    policy: "str | Policy",
+    pool: int,
+    where: list[str] | None,
+    exclude: list[str] | None,
+    require: list[str] | None,
+    *,
+    hard: bool,
+) -> "SearchOptions":
+    """What both commands share, with name and conditions looked up before a model is loaded."""
+    from coder_ir.searching import SearchOptions
+
+    options = SearchOptions(
+        k=k,
+        policy=policy,
+        n=pool,
+        where=tuple(where or ()),
+        exclude=tuple(exclude or ()),
+        require=tuple(require or ()),
+        mode="hard" if hard else "soft",
+    )
     return replace(options, policy=options.chosen_policy, where=options.conditions)
 
 

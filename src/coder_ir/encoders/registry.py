@@ -1,6 +1,5 @@
 """From what a user passes as `model=` to an encoder."""
 
-import re
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -14,7 +13,6 @@ from coder_ir.errors import InvalidValue
 from coder_ir.types import Encoder, Space
 
 BUILT_IN = "built-in"
-_LIMITED = re.compile(r"@\d+$")
 
 
 def built_in_folder() -> Path:
@@ -50,7 +48,7 @@ def load_encoder(model: str, *, runtime: Runtime | None = None) -> Encoder:
 
 def load_calibration(model: str) -> Calibration | None:
     """What was fitted on development data for a model folder; None for any other pair."""
-    folder = _model_folder(model.rpartition("@")[0] if _LIMITED.search(model) else model)
+    folder = _model_folder(_with_limit(model, Runtime())[0])
     if folder is None:
         return None
     manifest = Manifest.load(folder)
