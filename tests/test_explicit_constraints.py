@@ -13,8 +13,9 @@ import pytest
 
 from coder_ir import Document, Retriever
 from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import shape, split_sentences
+from coder_ir.constraints import shape
 from coder_ir.errors import InvalidValue
+from coder_ir.mentions import split_sentences
 from coder_ir.policies import POLICIES, Auto
 from coder_ir.searching import SearchOptions
 from coder_ir.stores import SqliteStore

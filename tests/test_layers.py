@@ -16,7 +16,7 @@ LONGEST_FILE = 400  # lines
 # Top to bottom; "" is the package's own __init__, which gathers the public names.
 GROUPS = (
     ("errors", "types"),
-    ("vectors", "calibration"),
+    ("vectors", "calibration", "mentions"),
     ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
     ("searching",),
     ("retriever", "baselines", "training"),

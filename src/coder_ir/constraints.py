@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coder_ir.calibration import Logistic
+from coder_ir.mentions import EMPTY_WORDS, words_of
 from coder_ir.types import Constraint, Floats
 
 _MENTION = (
@@ -94,8 +95,8 @@ _SILENT = re.compile(
 )
 _END = re.compile(
     r"[,;:.!?()\[\]{}]|\s[-–—]\s|\b(?:with|that|which|who|whom|whose|where|when|while|because|"
-    r"since|but|please|for|so|then|if|though|although|as|tell|what|how|is|are|was|were|also|in|from|near|despite|needed|"
-    r"required)\b",
+    r"since|but|please|for|so|then|if|though|although|as|tell|what|how|is|are|was|were|"
+    r"also|in|from|near|despite|needed|required)\b",
     re.IGNORECASE,
 )
 _LEAD = re.compile(
@@ -107,6 +108,7 @@ _LEAD = re.compile(
 _HANGING = re.compile(
     r"(?:[\s,]+(?:and|or|nor|but|with|in|of|at|to|for|that|which|who|are|is|please))+$", re.I
 )
+_ASKING = frozenset("who what which when where why how i we you me us please".split())
 _READ = 1000  # characters of a query that are looked at
 _AND = re.compile(r"\s+(?:and|or|nor|&)\s+", re.IGNORECASE)
 _TITLE_STARTS = ("no", "never", "without", "neither", "don't", "can't", "skip", "everything but")
@@ -118,8 +120,9 @@ _QUESTION = re.compile(
 )
 _REQUEST = re.compile(
     r"(?:please\s+|could you\s+|can you\s+)*(?:tell|give|provide|list|describe|explain|"
-    r"introduce|show|find|name|recommend|suggest|write|summari[sz]e|outline|talk|discuss|present|share|help|let|"
-    r"look|search|get|i want|i need|i['’]?d like|i would like|i['’]m looking|we want|we need)\b",
+    r"introduce|show|find|name|recommend|suggest|write|summari[sz]e|outline|talk|"
+    r"discuss|present|share|help|let|look|search|get|"
+    r"i want|i need|i['’]?d like|i would like|i['’]m looking|we want|we need)\b",
     re.IGNORECASE,
 )
 _STATEMENT = re.compile(r"[^?]*[a-z]\.\s*")
@@ -164,7 +167,7 @@ def _outermost(
     for family, match in found:
         if family in _INSIDE and kept and kept[-1][0] in _AFTER:
             between = query[kept[-1][1].end() : match.start()].split()
-            if all(word.lower() in _EMPTY_WORDS for word in between):
+            if all(word.lower() in EMPTY_WORDS for word in between):
                 continue
         kept.append((family, match))
     return kept
@@ -213,7 +216,11 @@ def required_words(query: str) -> str:
 
 def shape(query: str) -> Floats:
     """What the trained part reads beside the vector: cue families, form of the sentence."""
-    found = {cue.family for cue in find_cues(query)}
+    return _shape(query, find_cues(query))
+
+
+def _shape(query: str, cues: Sequence[Cue]) -> Floats:
+    found = {cue.family for cue in cues}
     words = query.split()
     asks, requests, states = _asks(query), bool(_REQUEST.match(query)), _states(query)
     weak = found <= {"negation", "lack", "un", "non", "less", "free", "else"}
@@ -249,11 +256,12 @@ def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
     Without a trained part, a cue word in anything but a plain statement decides.
     """
     cues = find_cues(query)
-    form = shape(query)
     if detector is None:
         probability = 0.0 if not cues else 0.2 if _states(query) else 1.0
     else:
-        probability = float(detector.probability(np.concatenate([form, vector])[None])[0])
+        probability = float(
+            detector.probability(np.concatenate([_shape(query, cues), vector])[None])[0]
+        )
     # "Which king was never crowned?" turns a fact round; it names nothing to keep away from.
     turns = _asks(query) or _states(query)
     naming = [cue for cue in cues if not (turns and cue.family in ("negation", "lack"))]
@@ -278,90 +286,5 @@ def without_exclusions(query: str, cues: Sequence[Cue]) -> str:
     rest = re.sub(r"[\"“”]", " ", kept + query[at:])
     rest = re.sub(r"\s+(?=[,.?!])", "", re.sub(r"\s+", " ", rest))
     rest = _HANGING.sub("", re.sub(r",(?:\s*,)+", ",", rest).strip(" ,;."))
-    left = [word for word in _words(rest) if word not in _EMPTY_WORDS | _ASKING]
+    left = [word for word in words_of(rest) if word not in EMPTY_WORDS | _ASKING]
     return rest if at and left else ""
-
-
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
-_WORD_OR_COMMA = re.compile(rf"{_WORD.pattern}|,")
-_CLAUSE = re.compile(r"(?:(?!\bbut\b|\bthough\b|\bwhile\b)[^.!?;:\n])+", re.IGNORECASE)
-_EMPTY_WORDS = frozenset(
-    "a an the of in on at to for from by with and or nor any all some one ones that this those "
-    "these it its their his her our my your is are was were be been being do does did has have "
-    "had about into as than kind kinds type types thing things".split()
-)
-_ASKING = frozenset("who what which when where why how i we you me us please".split())
-_DENIED_BEFORE = frozenset(
-    "no non not never without none nor neither lacks lack lacking excluding except avoid "
-    "avoids nothing zero don't doesn't didn't isn't aren't wasn't weren't can't cannot "
-    "won't".split()
-)
-_DENIED_AFTER = frozenset(
-    "not never isn't aren't wasn't weren't prohibited banned forbidden unavailable absent".split()
-)
-_BEFORE = 5  # words and commas a denial reaches over
-
-
-def mention(phrase: str, text: str) -> float:
-    """How much of a phrase a clause of the text affirms, in [0, 1].
-
-    Counts the phrase's content words, forms of one word alike. A word with a denial close to it
-    ("no parking", "parking is not allowed", "free of nuts", "nut-free") does not count.
-    """
-    words = _words(phrase)
-    wanted = {_stem(word) for word in words if word not in _EMPTY_WORDS} or set(map(_stem, words))
-    lowered = text.lower().replace("’", "'")
-    if not any(stem in lowered for stem in wanted):  # most passages, and quickly told
-        return 0.0
-    return max((_affirmed(wanted, clause) for clause in _CLAUSE.findall(text)), default=0.0)
-
-
-def _affirmed(wanted: set[str], clause: str) -> float:
-    words = [word.lower().replace("’", "'") for word in _WORD_OR_COMMA.findall(clause)]
-    stems = [_stem(word) for word in words]
-    held = {
-        stem
-        for i, stem in enumerate(stems)
-        if stem in wanted and not _denied(words, stems, i, wanted)
-    }
-    return len(held) / len(wanted)
-
-
-def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> bool:
-    """Whether a denial reaches the word at i, over other words of the phrase too.
-
-    It passes a comma only inside a list ("no nuts, seeds or grains"; not "no pets, free parking").
-    """
-    first = last = i
-    while first and stems[first - 1] in wanted:
-        first -= 1
-    while last + 1 < len(words) and stems[last + 1] in wanted:
-        last += 1
-    before = words[max(0, first - _BEFORE) : first]
-    if "," in before and before[-1] not in (",", "or", "nor"):
-        before = before[len(before) - before[::-1].index(",") :]
-    after = words[last + 1 : last + 4]
-    return bool(
-        _DENIED_BEFORE & set(before)
-        or before[-2:] in (["free", "of"], ["free", "from"])
-        or _DENIED_AFTER & set(after[:2])
-        or (after[:1] == ["free"] and after[1:3] != ["of", "charge"])
-    )
-
-
-def _words(text: str) -> list[str]:
-    return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
-
-
-def _stem(word: str) -> str:
-    """A word without its most common endings; crude, but the same for both sides."""
-    word = word.removesuffix("'s")
-    for ending in ("ies", "ing", "ied", "es", "ed", "s", "y", "e"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
-
-
-def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, as a reader would quote them."""
-    return [part.strip() for part in re.split(r"(?<=[.!?…])\s+|\n+", text) if part.strip()]

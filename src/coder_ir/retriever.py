@@ -9,11 +9,11 @@ from typing import Self
 import numpy as np
 
 from coder_ir.calibration import Calibration
-from coder_ir.constraints import split_sentences
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder
 from coder_ir.errors import CoderError, DuplicateId, InvalidValue, ModelMismatch, NotFound
 from coder_ir.intake import check_document, check_text, digest
+from coder_ir.mentions import split_sentences
 from coder_ir.searching import (
     DEFAULT_POLICY,
     Mode,
@@ -289,7 +289,7 @@ class Retriever:
         )
         constraint = stated(query, vectors.topical[0], self.calibration, options)
         pool = replace(found, constraint=constraint)
-        phrases = [*constraint.excluded, *constraint.required]
+        phrases = constraint.phrases
         if not phrases or not len(pool) or pool.rows is None:
             return pool
         said = [*phrases, *filter(None, [constraint.topic])]

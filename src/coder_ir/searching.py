@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coder_ir.calibration import Calibration
-from coder_ir.constraints import detect, mention
+from coder_ir.constraints import detect
 from coder_ir.errors import InvalidValue
 from coder_ir.intake import check_text
+from coder_ir.mentions import mention
 from coder_ir.policies import policy_named
 from coder_ir.types import (
     Candidates,
@@ -120,11 +121,10 @@ def breaches(constraint: Constraint, texts: Sequence[str], likeness: Scores) -> 
     is to the phrase's (`likeness`, cosines; a row a text, a column an excluded, then a required
     phrase): a passage may be about a thing and never name it.
     """
-    phrases = (*constraint.excluded, *constraint.required)
-    if not phrases or not texts:
+    if not constraint.phrases or not texts:
         return np.zeros(len(texts))
     near = np.clip((likeness - _UNRELATED) / (1 - _UNRELATED), 0, 1)
-    about = (affirmed(phrases, texts) + near) / 2
+    about = (affirmed(constraint.phrases, texts) + near) / 2
     about[:, len(constraint.excluded) :] = 1 - about[:, len(constraint.excluded) :]
     return np.asarray(about.max(axis=1))
 

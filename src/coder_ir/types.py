@@ -80,6 +80,11 @@ class Constraint:
     required: tuple[str, ...] = ()
     topic: str = ""  # the query without the words that rule something out; "": the query itself
 
+    @property
+    def phrases(self) -> tuple[str, ...]:
+        """What passages are held against: excluded phrases, then required ones."""
+        return (*self.excluded, *self.required)
+
 
 @dataclass(frozen=True, slots=True)
 class Span:

@@ -1,0 +1,87 @@
+"""What a passage says of a phrase: affirms it, denies it, or is silent."""
+
+import re
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
+_WORD_OR_COMMA = re.compile(rf"{_WORD.pattern}|,")
+_CLAUSE = re.compile(r"(?:(?!\bbut\b|\bthough\b|\bwhile\b)[^.!?;:\n])+", re.IGNORECASE)
+EMPTY_WORDS = frozenset(
+    "a an the of in on at to for from by with and or nor any all some one ones that this those "
+    "these it its their his her our my your is are was were be been being do does did has have "
+    "had about into as than kind kinds type types thing things".split()
+)
+_DENIED_BEFORE = frozenset(
+    "no non not never without none nor neither lacks lack lacking excluding except avoid "
+    "avoids nothing zero don't doesn't didn't isn't aren't wasn't weren't can't cannot "
+    "won't".split()
+)
+_DENIED_AFTER = frozenset(
+    "not never isn't aren't wasn't weren't prohibited banned forbidden unavailable absent".split()
+)
+_BEFORE = 5  # words and commas a denial reaches over
+
+
+def mention(phrase: str, text: str) -> float:
+    """How much of a phrase a clause of the text affirms, in [0, 1].
+
+    Counts the phrase's content words, forms of one word alike. A word with a denial close to it
+    ("no parking", "parking is not allowed", "free of nuts", "nut-free") does not count.
+    """
+    words = words_of(phrase)
+    wanted = {_stem(word) for word in words if word not in EMPTY_WORDS} or set(map(_stem, words))
+    lowered = text.lower().replace("’", "'")
+    if not any(stem in lowered for stem in wanted):  # most passages, and quickly told
+        return 0.0
+    return max((_affirmed(wanted, clause) for clause in _CLAUSE.findall(text)), default=0.0)
+
+
+def _affirmed(wanted: set[str], clause: str) -> float:
+    words = [word.lower().replace("’", "'") for word in _WORD_OR_COMMA.findall(clause)]
+    stems = [_stem(word) for word in words]
+    held = {
+        stem
+        for i, stem in enumerate(stems)
+        if stem in wanted and not _denied(words, stems, i, wanted)
+    }
+    return len(held) / len(wanted)
+
+
+def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> bool:
+    """Whether a denial reaches the word at i, over other words of the phrase too.
+
+    It passes a comma only inside a list ("no nuts, seeds or grains"; not "no pets, free parking").
+    """
+    first = last = i
+    while first and stems[first - 1] in wanted:
+        first -= 1
+    while last + 1 < len(words) and stems[last + 1] in wanted:
+        last += 1
+    before = words[max(0, first - _BEFORE) : first]
+    if "," in before and before[-1] not in (",", "or", "nor"):
+        before = before[len(before) - before[::-1].index(",") :]
+    after = words[last + 1 : last + 4]
+    return bool(
+        _DENIED_BEFORE & set(before)
+        or before[-2:] in (["free", "of"], ["free", "from"])
+        or _DENIED_AFTER & set(after[:2])
+        or (after[:1] == ["free"] and after[1:3] != ["of", "charge"])
+    )
+
+
+def words_of(text: str) -> list[str]:
+    """Lower-cased words in order."""
+    return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def _stem(word: str) -> str:
+    """A word without its most common endings; crude, but the same for both sides."""
+    word = word.removesuffix("'s")
+    for ending in ("ies", "ing", "ied", "es", "ed", "s", "y", "e"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, as a reader would quote them."""
+    return [part.strip() for part in re.split(r"(?<=[.!?…])\s+|\n+", text) if part.strip()]
