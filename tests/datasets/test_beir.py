@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from coder_ir.datasets.beir import load_corpus, load_qrels, load_queries
+from coder_ir.datasets.beir import load_corpus, load_queries
+from coder_ir.datasets.qrels import load_qrels
 from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.types import Document, Qrels, Query
 

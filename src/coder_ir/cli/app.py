@@ -5,9 +5,11 @@ from typing import Annotated
 import typer
 
 from coder_ir.cli.bench import bench
+from coder_ir.cli.data import data_app
 from coder_ir.cli.demo import demo
+from coder_ir.cli.evaluate import evaluate
 from coder_ir.cli.search import index, model_info, run, search
-from coder_ir.cli.train import data_app, train_app
+from coder_ir.cli.train import train_app
 
 app = typer.Typer(
     help="Search that respects not, without, except and opposite preferences.\n\n"
@@ -46,6 +48,7 @@ def _root(
 
 for command in (demo, index, search, run, bench):
     app.command()(command)
+app.command("eval")(evaluate)
 app.add_typer(model_app, name="model")
 app.add_typer(train_app, name="train")
 app.add_typer(data_app, name="data")

@@ -1,4 +1,4 @@
-"""data wordnet, data sentences, train and train export."""
+"""train: run, export, calibrate."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -26,79 +26,6 @@ train_app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-data_app = typer.Typer(
-    help="Build training triplets.\n\nExample: coder-ir data wordnet -o wordnet.jsonl",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-
-@data_app.command("wordnet")
-def wordnet(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Triplet file to write (jsonl).")],
-    *,
-    source: Annotated[
-        Path | None, typer.Option(help="Folder with WordNet's data.adj and so on.")
-    ] = None,
-    antonyms: Annotated[
-        Path | None, typer.Option(help="Also write the compact antonym list here (.tsv.gz).")
-    ] = None,
-) -> None:
-    """Word-level polarity triplets from WordNet; without --source from the list inside the package.
-
-    Example: coder-ir data wordnet -o triplets/wordnet.jsonl
-    """
-    from coder_ir.training.sentences import save_triplets
-    from coder_ir.training.wordnet import (
-        extract_antonyms,
-        load_antonyms,
-        polarity_triplets,
-        save_antonyms,
-    )
-
-    pairs = extract_antonyms(source) if source else load_antonyms()
-    if antonyms:
-        save_antonyms(pairs, antonyms)
-    triplets = polarity_triplets(pairs)
-    save_triplets(triplets, output)
-    say(f"{output}: {len(triplets)} triplets from {len(pairs)} antonym pairs")
-
-
-@data_app.command("sentences")
-def sentences(
-    source: Annotated[list[Path], typer.Argument(help="Folders of source folders as published.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Triplet file to write (jsonl).")],
-    *,
-    away: Annotated[
-        list[Path] | None,
-        typer.Option(help="jsonl of a benchmark: no text that shares eight words in a row."),
-    ] = None,
-    cap: Annotated[int, typer.Option(help="Triplets of a public source, at most.")] = 800,
-    seed: Annotated[int, typer.Option(help="Of the sample where a source is capped.")] = 13,
-) -> None:
-    """Sentence-level triplets of every known source, split by topic.
-
-    The held-out part goes beside the output, as NAME.development.jsonl.
-
-    Example: coder-ir data sentences recipes sources -o triplets/sentences.jsonl
-    """
-    from collections import Counter
-
-    from coder_ir.training.sentences import (
-        HELD_OUT,
-        gather,
-        save_triplets,
-        split_by_group,
-        texts_in,
-    )
-
-    triplets = gather(*source, cap=cap, seed=seed, away=texts_in(away or ()))
-    train_part, held_out = split_by_group(triplets, share=HELD_OUT)
-    save_triplets(train_part, output)
-    save_triplets(held_out, output.with_suffix(".development.jsonl"))
-    for (name, licence), count in sorted(Counter((t.source, t.licence) for t in triplets).items()):
-        say(f"{count:6} {name} ({licence})")
-    say(f"{output}: {len(train_part)} to train on, {len(held_out)} held out")
 
 
 @train_app.command("run")
@@ -134,6 +61,9 @@ def export(
         Path | None,
         typer.Option(help="Triplets to check vectors and rankings on; default: the sample's."),
     ] = None,
+    verifier: Annotated[
+        Path | None, typer.Option(help="Trained verifier over the same frozen layers: folder.")
+    ] = None,
 ) -> None:
     """Write a model folder: ONNX, int8, checked against the torch vectors.
 
@@ -141,7 +71,9 @@ def export(
     """
     from coder_ir.training.export import ExportPlan, export_model
 
-    report = export_model(ExportPlan(topical, compatibility, output, name, licence, check))
+    report = export_model(
+        ExportPlan(topical, compatibility, output, name, licence, check, verifier)
+    )
     typer.echo(report.table())
     if not report.passed:
         say("the quantised vectors stray too far from torch's (cosine below 0.99)")

@@ -3,10 +3,17 @@
 from pathlib import Path
 
 from coder_ir.datasets.documents import json_lines, read_documents
+from coder_ir.datasets.qrels import load_qrels
+from coder_ir.datasets.testset import TestSet
 from coder_ir.errors import InvalidFile, NotFound
-from coder_ir.types import Document, Qrels, Query
+from coder_ir.types import Document, Query
 
-_HEADER = ["query-id", "corpus-id", "score"]
+
+def load_beir(folder: Path, *, qrels: str = "qrels/test.tsv") -> TestSet:
+    """A folder of a BEIR dataset; queries without a judgement are left out."""
+    judged = load_qrels(folder / qrels)
+    queries = [q for q in load_queries(folder / "queries.jsonl") if q.query_id in judged.grades]
+    return TestSet(tuple(load_corpus(folder)), tuple(queries), judged)
 
 
 def load_corpus(folder: Path) -> list[Document]:
@@ -32,24 +39,3 @@ def load_queries(path: Path) -> list[Query]:
             raise InvalidFile(f"{path} has the query id {query.query_id!r} twice")
         seen.add(query.query_id)
     return queries
-
-
-def load_qrels(path: Path) -> Qrels:
-    """Grades of a `query-id corpus-id score` TSV, with or without its header."""
-    if not path.is_file():
-        raise NotFound(f"no judgement file {path}")
-    grades: dict[str, dict[str, int]] = {}
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")
-    except UnicodeDecodeError as error:
-        raise InvalidFile(f"{path} is not UTF-8 ({error}); save it as UTF-8") from error
-    for number, line in enumerate(lines, 1):
-        cells = line.rstrip("\r").split("\t")
-        if not line.strip() or (number == 1 and cells == _HEADER):
-            continue
-        try:
-            query_id, doc_id, grade = cells
-            grades.setdefault(query_id, {})[doc_id] = int(grade)
-        except ValueError as error:
-            raise InvalidFile(f"{path}:{number} is not query, document, grade: {cells}") from error
-    return Qrels(grades)

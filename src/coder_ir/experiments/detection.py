@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from coder_ir.datasets.beir import load_qrels, load_queries
+from coder_ir.datasets.beir import load_queries
 from coder_ir.datasets.documents import json_lines
+from coder_ir.datasets.qrels import load_qrels
 from coder_ir.encoders import load_encoder
 from coder_ir.encoders.registry import load_calibration
 from coder_ir.experiments.setup import Report, Setup

@@ -3,7 +3,8 @@
 from dataclasses import asdict
 from functools import partial
 
-from coder_ir.datasets.beir import load_corpus, load_qrels, load_queries
+from coder_ir.datasets.beir import load_corpus, load_queries
+from coder_ir.datasets.qrels import load_qrels
 from coder_ir.encoders import Runtime
 from coder_ir.experiments.runs import policy_runs, scored
 from coder_ir.experiments.setup import Report, Setup

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
-from coder_ir.datasets.nevir import ContrastSet, load_nevir
+from coder_ir.datasets.nevir import load_nevir
+from coder_ir.datasets.testset import TestSet
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table, percent, ranks
 from coder_ir.metrics import (
@@ -23,7 +24,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
 from coder_ir.types import Policy, Query, VectorPair
 
-_METRICS = {
+NEVIR_METRICS = {
     "V@1": partial(violation_at, k=1),
     "V@2": partial(violation_at, k=2),
     "V@10": partial(violation_at, k=10),
@@ -49,7 +50,7 @@ def measure_nevir(setup: Setup, report: Report) -> Table:
     return _table(values, data)
 
 
-def _measure(retriever: Retriever, data: ContrastSet, policy: Policy) -> dict[str, list[float]]:
+def _measure(retriever: Retriever, data: TestSet, policy: Policy) -> dict[str, list[float]]:
     texts = [query.text for query in data.queries]
     rankings = retriever.search_many(texts, SearchOptions(k=10, policy=policy))
     run = {
@@ -57,13 +58,14 @@ def _measure(retriever: Retriever, data: ContrastSet, policy: Policy) -> dict[st
         for query, ranking in zip(data.queries, rankings, strict=True)
     }
     values = {
-        name: list(per_query(metric, run, data.qrels).values()) for name, metric in _METRICS.items()
+        name: list(per_query(metric, run, data.qrels).values())
+        for name, metric in NEVIR_METRICS.items()
     }
     margins = _margins(retriever, data, policy)
     return {"pairwise": pairwise_accuracy(margins, data.pairs), **values}
 
 
-def _margins(retriever: Retriever, data: ContrastSet, policy: Policy) -> dict[str, float]:
+def _margins(retriever: Retriever, data: TestSet, policy: Policy) -> dict[str, float]:
     """How many places the satisfying document is ahead of the violating one, all ranked."""
     vectors = retriever.encoder.encode([query.text for query in data.queries], kind="query")
     margins = {}
@@ -77,7 +79,7 @@ def _margins(retriever: Retriever, data: ContrastSet, policy: Policy) -> dict[st
     return margins
 
 
-def _places_ahead(order: Sequence[str], query: Query, data: ContrastSet) -> float:
+def _places_ahead(order: Sequence[str], query: Query, data: TestSet) -> float:
     """Positive if the satisfying document comes first; a filtered one comes last."""
     place = {doc_id: position for position, doc_id in enumerate(order)}
     grades = data.qrels.grades[query.query_id]
@@ -88,7 +90,7 @@ def _places_ahead(order: Sequence[str], query: Query, data: ContrastSet) -> floa
     return float(bad - good)
 
 
-def _table(values: dict[str, dict[str, list[float]]], data: ContrastSet) -> Table:
+def _table(values: dict[str, dict[str, list[float]]], data: TestSet) -> Table:
     estimates = {
         name: {metric: mean_with_interval(v) for metric, v in metrics.items()}
         for name, metrics in values.items()

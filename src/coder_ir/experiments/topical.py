@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
-from coder_ir.datasets.beir import load_corpus, load_qrels, load_queries
+from coder_ir.datasets.beir import load_corpus, load_queries
+from coder_ir.datasets.qrels import load_qrels
 from coder_ir.encoders import Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
 from coder_ir.experiments.runs import Run, policy_runs, scored

@@ -10,6 +10,8 @@ from coder_ir.types import Qrels
 
 Metric = Callable[[Sequence[str], Mapping[str, int]], float]
 _RESAMPLES = 2000
+_FLIPS = 10_000
+_FLIPS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +52,24 @@ def difference(one: Sequence[float], two: Sequence[float], *, seed: int = 13) ->
             f"a paired difference needs equal lengths, got {len(one)} and {len(two)}"
         )
     return mean_with_interval([b - a for a, b in zip(one, two, strict=True)], seed=seed)
+
+
+def p_value(one: Sequence[float], two: Sequence[float], *, seed: int = 13) -> float:
+    """Two-sided paired randomisation test: how often chance alone parts two runs as far.
+
+    Signs of the per-query differences are flipped at random (Smucker et al., 2007); the observed
+    assignment counts as one of them, so the value is never 0. In (0, 1]; 1 for equal runs.
+    """
+    if len(one) != len(two) or not one:
+        raise InvalidValue(
+            f"a paired test needs two equal, positive lengths, got {len(one)} and {len(two)}"
+        )
+    apart = np.asarray(two, dtype=np.float64) - np.asarray(one, dtype=np.float64)
+    seen = abs(apart.sum())
+    draw = np.random.default_rng(seed)
+    as_far = 0
+    for start in range(0, _FLIPS, _FLIPS_AT_ONCE):
+        size = (min(_FLIPS_AT_ONCE, _FLIPS - start), len(apart))
+        signs = draw.integers(0, 2, size, dtype=np.int8) * 2.0 - 1.0
+        as_far += int((np.abs(signs @ apart) >= seen - 1e-9).sum())
+    return (as_far + 1) / (_FLIPS + 1)

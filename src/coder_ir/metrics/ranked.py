@@ -40,3 +40,13 @@ def recall_at(ranked: Sequence[str], grades: Mapping[str, int], *, k: int = 5) -
     """
     relevant = {doc_id for doc_id, grade in grades.items() if grade > 0}
     return len(relevant & set(ranked[:k])) / len(relevant) if relevant else 0.0
+
+
+def reciprocal_rank_at(ranked: Sequence[str], grades: Mapping[str, int], *, k: int = 10) -> float:
+    """RR@k: one over the rank of the first relevant document within k.
+
+    In [0, 1], higher is better; 0 when no relevant document is retrieved or judged.
+    """
+    relevant = (r for r, doc_id in enumerate(ranked[:k], 1) if grades.get(doc_id, 0) > 0)
+    rank = next(relevant, None)
+    return 1 / rank if rank else 0.0

@@ -1,6 +1,6 @@
 """How early a ranking shows what the query rules out."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 
 def violation_at(ranked: Sequence[str], grades: Mapping[str, int], *, k: int) -> float:
@@ -18,6 +18,24 @@ def first_violation_at(ranked: Sequence[str], grades: Mapping[str, int], *, k: i
     """
     violating = (r for r, doc_id in enumerate(ranked[:k], 1) if grades.get(doc_id, 0) < 0)
     return float(next(violating, k + 1))
+
+
+def survival_at(ranked: Sequence[str], grades: Mapping[str, int], *, k: int) -> float:
+    """Survival@k: 1 if the first violating document stands below rank k, or nowhere; 1 - V@k.
+
+    In {0, 1}, higher is better; 1 when nothing is retrieved. Its mean over queries, drawn over k,
+    is the violation survival curve.
+    """
+    return 1.0 - violation_at(ranked, grades, k=k)
+
+
+def over_exclusion(filtered: Collection[str], grades: Mapping[str, int]) -> float:
+    """Share of the satisfying documents (grade above 1) that a policy filtered.
+
+    In [0, 1], lower is better; 0 when nothing is satisfying or nothing was filtered.
+    """
+    satisfying = {doc_id for doc_id, grade in grades.items() if grade > 1}
+    return len(satisfying & set(filtered)) / len(satisfying) if satisfying else 0.0
 
 
 def pairwise_accuracy(

@@ -1,0 +1,133 @@
+"""data: benchmarks and training triplets."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coder_ir.cli.talk import progress_bar, say
+
+data_app = typer.Typer(
+    help="Get benchmarks, build training triplets.\n\nExample: coder-ir data list benchmarks",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Root = Annotated[Path, typer.Argument(help="Folder that holds the benchmarks' folders.")]
+
+
+@data_app.command("list")
+def list_benchmarks(root: Root = Path("benchmarks")) -> None:
+    """What is there, what is missing and how to get it.
+
+    Example: coder-ir data list benchmarks
+    """
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from coder_ir.datasets.registry import BENCHMARKS, how_to_get
+
+    grid = Grid(box=None, header_style="bold", pad_edge=False)
+    for column in ("name", "what", "documents", "queries", "licence", "state"):
+        right = column in ("documents", "queries")
+        grid.add_column(column, justify="right" if right else "left", overflow="fold")
+    for name, known in BENCHMARKS.items():
+        missing = known.missing(root)
+        state = f"missing; {how_to_get(known)}" if missing else "there"
+        size = f"{known.documents:,}" if known.documents else "?"
+        grid.add_row(name, known.title, size, f"{known.queries:,}", known.licence, state)
+    Console(width=200).print(grid)
+
+
+@data_app.command("get")
+def get(
+    names: Annotated[list[str], typer.Argument(help="Benchmarks to download.", metavar="NAME...")],
+    *,
+    to: Annotated[Path, typer.Option(help="Folder for the benchmarks' folders.")] = Path(
+        "benchmarks"
+    ),
+) -> None:
+    """Download benchmarks from their public homes, and check them.
+
+    Example: coder-ir data get scifact nevir --to benchmarks
+    """
+    from coder_ir.datasets.download import download
+    from coder_ir.datasets.registry import benchmark_named, load_benchmark
+
+    wanted = [benchmark_named(name) for name in names]
+    for known in wanted:
+        if known.missing(to):
+            with progress_bar(f"{known.name}, bytes", None) as done:
+                download(known, to, progress=done)
+        found = load_benchmark(known.name, to)
+        say(
+            f"{to / known.folder}: {len(found.documents)} documents, {len(found.queries)} judged "
+            f"queries ({known.licence})"
+        )
+
+
+@data_app.command("wordnet")
+def wordnet(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Triplet file to write (jsonl).")],
+    *,
+    source: Annotated[
+        Path | None, typer.Option(help="Folder with WordNet's data.adj and so on.")
+    ] = None,
+    antonyms: Annotated[
+        Path | None, typer.Option(help="Also write the compact antonym list here (.tsv.gz).")
+    ] = None,
+) -> None:
+    """Word-level polarity triplets from WordNet; without --source from the list inside the package.
+
+    Example: coder-ir data wordnet -o triplets/wordnet.jsonl
+    """
+    from coder_ir.training.sentences import save_triplets
+    from coder_ir.training.wordnet import (
+        extract_antonyms,
+        load_antonyms,
+        polarity_triplets,
+        save_antonyms,
+    )
+
+    pairs = extract_antonyms(source) if source else load_antonyms()
+    if antonyms:
+        save_antonyms(pairs, antonyms)
+    triplets = polarity_triplets(pairs)
+    save_triplets(triplets, output)
+    say(f"{output}: {len(triplets)} triplets from {len(pairs)} antonym pairs")
+
+
+@data_app.command("sentences")
+def sentences(
+    source: Annotated[list[Path], typer.Argument(help="Folders of source folders as published.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Triplet file to write (jsonl).")],
+    *,
+    away: Annotated[
+        list[Path] | None,
+        typer.Option(help="jsonl of a benchmark: no text that shares eight words in a row."),
+    ] = None,
+    cap: Annotated[int, typer.Option(help="Triplets of a public source, at most.")] = 800,
+    seed: Annotated[int, typer.Option(help="Of the sample where a source is capped.")] = 13,
+) -> None:
+    """Sentence-level triplets of every known source, split by topic.
+
+    The held-out part goes beside the output, as NAME.development.jsonl.
+
+    Example: coder-ir data sentences recipes sources -o triplets/sentences.jsonl
+    """
+    from collections import Counter
+
+    from coder_ir.training.sentences import (
+        HELD_OUT,
+        gather,
+        save_triplets,
+        split_by_group,
+        texts_in,
+    )
+
+    triplets = gather(*source, cap=cap, seed=seed, away=texts_in(away or ()))
+    train_part, held_out = split_by_group(triplets, share=HELD_OUT)
+    save_triplets(train_part, output)
+    save_triplets(held_out, output.with_suffix(".development.jsonl"))
+    for (name, licence), count in sorted(Counter((t.source, t.licence) for t in triplets).items()):
+        say(f"{count:6} {name} ({licence})")
+    say(f"{output}: {len(train_part)} to train on, {len(held_out)} held out")
