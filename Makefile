@@ -22,8 +22,9 @@ check: $(VENV)/.train
 bench: $(VENV)/.train
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --out docs/results
 
-# The whole recipe, raw data to model folder: about an hour and a half on two cores.
+# The whole recipe, raw data to model folder: about two hours on two cores.
 MODEL ?= runs/model
+LICENCE = "MIT (bge-small-en-v1.5, BAAI; fine-tuned weights under the same terms)"
 BENCHMARKS = $(wildcard $(addprefix $(DATA)/,nevir/*.jsonl negconstraint/*.jsonl excluir/*.jsonl \
 	scifact/*.jsonl nfcorpus/*.jsonl))
 model: $(VENV)/.train
@@ -31,8 +32,9 @@ model: $(VENV)/.train
 	$(BIN)/coder-ir data sentences recipes $(wildcard $(DATA)/training) --cap 400 \
 		$(addprefix --away ,$(BENCHMARKS)) -o recipes/triplets/sentences.jsonl
 	$(BIN)/coder-ir train recipes/small.toml --base $(TORCH_MODEL)
+	$(BIN)/coder-ir train recipes/verifier.toml
 	$(BIN)/coder-ir train export runs/small/model -o $(MODEL) --topical $(TORCH_MODEL) \
-		--name coder-small --check recipes/triplets/sentences.development.jsonl
+		--verifier runs/verifier/model --name coder-small-en --licence $(LICENCE) --check recipes/triplets/sentences.development.jsonl
 	$(BIN)/coder-ir train calibrate $(MODEL) --written recipes/written \
 		--triplets recipes/triplets/sentences.jsonl
 

@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from coder_ir import Added, Document, Retriever
-from coder_ir import retriever as retriever_module
+from coder_ir import Added, Document, Retriever, intake
 from coder_ir.errors import StoreError
 from coder_ir.stores import SqliteStore
 from coder_ir.stores.sqlite import FILE
@@ -65,7 +64,7 @@ def integrity(folder: Path) -> str:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coder_ir.retriever._BATCH_DOCUMENTS", BATCH)
+    monkeypatch.setattr("coder_ir.intake._BATCH_DOCUMENTS", BATCH)
 
 
 # --- kill -9
@@ -76,7 +75,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, sys.argv[1])
-import coder_ir.retriever
+import coder_ir.intake
 from tests.conftest import FakeEncoder
 from tests.test_durability import BATCH, documents, open_retriever
 
@@ -88,7 +87,7 @@ def slow(self, texts, **kwargs):
     return encode(self, texts, **kwargs)
 
 FakeEncoder.encode = slow
-coder_ir.retriever._BATCH_DOCUMENTS = BATCH
+coder_ir.intake._BATCH_DOCUMENTS = BATCH
 print("started", flush=True)
 with open_retriever(Path(sys.argv[2])) as retriever:
     retriever.add(documents(), progress=lambda done: print("committed", done, flush=True))
@@ -250,7 +249,7 @@ def test_ctrl_c_prints_no_traceback(interrupted):
 
 def test_ctrl_c_keeps_whole_batches(interrupted):
     assert 0 < interrupted.documents < 20_000
-    assert interrupted.documents % retriever_module._BATCH_DOCUMENTS == 0
+    assert interrupted.documents % intake._BATCH_DOCUMENTS == 0
 
 
 def test_ctrl_c_says_what_is_there_and_how_to_go_on(interrupted):

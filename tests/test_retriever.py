@@ -51,7 +51,7 @@ def hotels(retriever: Retriever) -> Retriever:
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr("coder_ir.retriever._BATCH_DOCUMENTS", 10)
+    monkeypatch.setattr("coder_ir.intake._BATCH_DOCUMENTS", 10)
     return 10
 
 
@@ -407,7 +407,7 @@ def test_documents_are_read_lazily(retriever, small_batches):
 
 
 def test_a_batch_is_bounded_in_characters_too(retriever, monkeypatch):
-    monkeypatch.setattr("coder_ir.retriever._BATCH_CHARACTERS", 100)
+    monkeypatch.setattr("coder_ir.intake._BATCH_CHARACTERS", 100)
     done: list[int] = []
     retriever.add(plain(5, "hotel " * 10), progress=done.append)
     assert done == [2, 2, 1]

@@ -101,6 +101,47 @@ def test_a_pool_nobody_looked_at_states_no_constraint():
     assert (pool.constraint, pool.topic, pool.breach, pool.rows) == (None,) * 4
 
 
+class TestPart:
+    pool = Candidates(
+        ["a", "b", "c"],
+        [PASSAGE, Passage(1, Span(0, 5)), Passage(2, Span(5, 9))],
+        np.array([0.9, 0.8, 0.7]),
+        np.array([0.1, 0.2, 0.3]),
+        Constraint(0.6),
+        breach=np.array([0.0, 0.5, 1.0]),
+        rows=unit_rows([[1, 0], [0, 1], [1, 1]]),
+        verified=np.array([True, False, True]),
+    )
+
+    def test_every_field_follows_the_positions_in_their_order(self):
+        part = self.pool.part([2, 0])
+        assert part.doc_ids == ["c", "a"]
+        assert [passage.number for passage in part.passages] == [2, 0]
+        assert part.topical.tolist() == [0.7, 0.9]
+        assert part.compatibility.tolist() == [0.3, 0.1]
+        assert part.breach is not None
+        assert part.breach.tolist() == [1.0, 0.0]
+        assert part.rows is not None
+        assert part.rows[1].tolist() == [1, 0]
+        assert part.verified is not None
+        assert part.verified.tolist() == [True, True]
+
+    def test_what_the_pool_lacks_the_part_lacks_too(self):
+        assert self.pool.part([1]).topic is None
+
+    def test_the_constraint_is_the_querys_and_stays(self):
+        assert self.pool.part([1]).constraint == Constraint(0.6)
+
+    def test_a_part_may_be_empty(self):
+        part = self.pool.part([])
+        assert (len(part), part.topical.shape, part.passages) == (0, (0,), [])
+
+    def test_the_pool_is_left_as_it_was(self):
+        part = self.pool.part([0, 1])
+        part.compatibility[0] = 9
+        assert self.pool.compatibility[0] == 0.1
+
+
 def test_qrels_have_the_length_of_the_judged_queries():
     assert len(Qrels({"q1": {"a": 1, "b": 2}, "q2": {}})) == 2
 

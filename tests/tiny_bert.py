@@ -1,7 +1,14 @@
 """A random BERT of a few kilobytes, saved as a sentence-transformers folder; needs torch."""
 
+from __future__ import annotations
+
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coder_ir.training.learners import VerifierLearner
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = (
@@ -59,3 +66,46 @@ def save_tiny_bert(
         str(folder)
     )
     return folder
+
+
+def with_upper_layers_changed(base: Path, folder: Path, *, first: int = 2) -> Path:
+    """A copy whose layers from `first` on are other ones, as if the rest was frozen in training."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    shutil.copytree(base, folder)
+    state = load_file(folder / "model.safetensors")
+    generator = torch.Generator().manual_seed(5)
+    for name, tensor in state.items():
+        if name.startswith("encoder.layer.") and int(name.split(".")[2]) >= first:
+            state[name] = tensor + 0.1 * torch.randn(tensor.shape, generator=generator)
+    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def save_tiny_verifier(
+    base: Path, folder: Path, *, frozen_layers: int = 2, query_prefix: str = ""
+) -> VerifierLearner:
+    """Write a verifier whose own layers and head are random, as if trained, and return it."""
+    import torch
+
+    from coder_ir.training.config import Config
+    from coder_ir.training.learners import VerifierLearner, learner_of
+
+    config = Config(
+        str(base),
+        folder,
+        (),
+        kind="verifier",
+        frozen_layers=frozen_layers,
+        max_length=64,
+        query_prefix=query_prefix,
+    )
+    learner = learner_of(config)
+    assert isinstance(learner, VerifierLearner)
+    generator = torch.Generator().manual_seed(3)
+    for name, parameter in learner.parameters():
+        size = 5 if name.startswith("head.") else 0.1  # so that its logits spread
+        parameter.data += size * torch.randn(parameter.shape, generator=generator)
+    learner.save(folder)
+    return learner

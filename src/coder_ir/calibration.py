@@ -1,9 +1,10 @@
 """Small fitted models that turn scores into probabilities; they travel with a model folder."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ class Calibration:
 
     detector: Logistic  # that a query states a constraint: its shape, then its topical vector
     risk: Logistic  # that a passage breaks it: topical, compatibility, breach
+    reading: Logistic | None = None  # that a passage satisfies it: compatibility, verifier's logit
+    read_risk: Logistic | None = None  # as risk, with the reading in place of compatibility
 
     def save(self, path: Path) -> None:
         """Write as JSON."""
@@ -43,10 +46,14 @@ class Calibration:
             raise NotFound(f"no calibration {path}")
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            detector, risk = (
-                Logistic(tuple(float(w) for w in raw[name]["weights"]), float(raw[name]["bias"]))
-                for name in ("detector", "risk")
+            detector, risk = (_logistic(raw[name]) for name in ("detector", "risk"))
+            reading, read_risk = (
+                _logistic(raw[name]) if raw.get(name) else None for name in ("reading", "read_risk")
             )
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidFile(f"{path} is not a calibration: {error}") from error
-        return cls(detector, risk)
+        return cls(detector, risk, reading, read_risk)
+
+
+def _logistic(raw: Mapping[str, Any]) -> Logistic:
+    return Logistic(tuple(float(weight) for weight in raw["weights"]), float(raw["bias"]))

@@ -1,10 +1,14 @@
-"""Documents on their way in: checked, and told apart from what is already there."""
+"""Documents on their way in: checked, told apart from what is already there, batched."""
 
 import hashlib
 import json
+from collections.abc import Iterable, Iterator
 
-from coder_ir.errors import InvalidValue
+from coder_ir.errors import CoderError, DuplicateId, InvalidValue
 from coder_ir.types import Document
+
+_BATCH_DOCUMENTS = 128
+_BATCH_CHARACTERS = 1_000_000
 
 
 def check_document(document: Document) -> None:
@@ -37,3 +41,42 @@ def digest(document: Document, *, split: bool) -> str:
     """Changes when the document, or the way it is cut into passages, changes."""
     parts = [document.title, document.text, dict(document.metadata), split]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def distinct(documents: Iterable[Document]) -> Iterator[Document]:
+    """Pass documents on; a bad or repeated id stops the call before it is stored."""
+    seen: set[str] = set()
+    for document in documents:
+        check_document(document)
+        if document.doc_id in seen:
+            raise DuplicateId(
+                f"document id {document.doc_id!r} comes twice; ids must be distinct within one "
+                "call (documents before the second one are kept)"
+            )
+        seen.add(document.doc_id)
+        yield document
+
+
+def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+    """Groups bounded in number and size; an error in the source comes after what preceded it."""
+    batch: list[Document] = []
+    size = 0
+    source = iter(documents)
+    failure: CoderError | None = None
+    while True:
+        try:
+            document = next(source)
+        except StopIteration:
+            break
+        except CoderError as error:  # raised again once the documents before it are stored
+            failure = error
+            break
+        batch.append(document)
+        size += len(document.text)
+        if len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+    if failure:
+        raise failure

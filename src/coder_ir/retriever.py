@@ -1,6 +1,6 @@
 """Retriever = encoder + store + policy; the one class a newcomer meets."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -10,9 +10,9 @@ import numpy as np
 
 from coder_ir.calibration import Calibration
 from coder_ir.encoders.onnx import Runtime
-from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder
-from coder_ir.errors import CoderError, DuplicateId, InvalidValue, ModelMismatch, NotFound
-from coder_ir.intake import check_document, check_text, digest
+from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder, load_verifier
+from coder_ir.errors import InvalidValue, ModelMismatch, NotFound
+from coder_ir.intake import batches, check_text, digest, distinct
 from coder_ir.mentions import split_sentences
 from coder_ir.searching import (
     DEFAULT_POLICY,
@@ -22,9 +22,11 @@ from coder_ir.searching import (
     breaches,
     decide,
     passage_texts,
+    reading,
     refused,
     risks,
     stated,
+    verified,
 )
 from coder_ir.stores import open_store
 from coder_ir.types import (
@@ -33,17 +35,18 @@ from coder_ir.types import (
     Document,
     Encoder,
     ModelStamp,
+    Order,
     Policy,
     Ranking,
     Record,
+    Scores,
     Span,
     Store,
     VectorPair,
+    Verifier,
 )
 from coder_ir.vectors import cosine
 
-_BATCH_DOCUMENTS = 128
-_BATCH_CHARACTERS = 1_000_000
 _ATTEMPTS = 5  # at a search that another process disturbs
 
 
@@ -69,12 +72,18 @@ class Retriever:
     """
 
     def __init__(
-        self, encoder: Encoder, store: Store, *, calibration: Calibration | None = None
+        self,
+        encoder: Encoder,
+        store: Store,
+        *,
+        calibration: Calibration | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
         """Join parts that were opened elsewhere; a store built with another model is refused."""
         self.encoder = encoder
         self.store = store
         self.calibration = calibration
+        self.verifier = verifier
         self._fingerprint = encoder.fingerprint
         self._check_model()
 
@@ -134,7 +143,7 @@ class Retriever:
             progress: called with the number of documents done since the last call.
         """
         total = Added()
-        for batch in _batches(_distinct(documents)):
+        for batch in batches(distinct(documents)):
             total += self._add_batch(batch, split=split)
             if progress:
                 progress(len(batch))
@@ -186,6 +195,7 @@ class Retriever:
         mode: Mode = "soft",
         max_risk: float = 1.0,
         explain: bool = False,
+        verify: int = 0,
     ) -> Ranking:
         """At most k hits, best first; fewer where the index or the filters leave fewer.
 
@@ -201,8 +211,12 @@ class Retriever:
                 a required one.
             max_risk: drop what breaks the constraint with a probability above this.
             explain: find the sentence that decided each hit's compatibility.
+            verify: documents, from the top, that a cross-encoder reads together with the query
+                before they are ranked anew; slower and surer, 20 is a good number.
         """
-        options = SearchOptions(k, policy, n, where, exclude, require, mode, max_risk, explain)
+        options = SearchOptions(
+            k, policy, n, where, exclude, require, mode, max_risk, explain, verify
+        )
         return self.search_many([query], options)[0]
 
     def search_many(
@@ -256,9 +270,10 @@ class Retriever:
         for left in reversed(range(_ATTEMPTS)):
             try:
                 pool = self.pool(query, vectors, policy, options=options, where=where)
+                pool, order = self._verified(query, pool, policy.order(pool), policy, options)
                 risk = risks(pool, self.calibration)
                 order = decide(
-                    policy.order(pool),
+                    order,
                     pool,
                     refused=refused(pool, options, self.store.get),
                     risk=risk,
@@ -273,6 +288,27 @@ class Retriever:
             else:
                 return self._explained(ranking, vectors) if options.explain else ranking
         raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def _verified(
+        self, query: str, pool: Candidates, order: Order, policy: Policy, options: SearchOptions
+    ) -> tuple[Candidates, Order]:
+        if not options.verify:
+            return pool, order
+        verifier = self._loaded_verifier()
+
+        def read(positions: Sequence[int]) -> Scores:
+            part = pool.part(positions)
+            texts = passage_texts(part, self.store.get)
+            logits = verifier.read(options.worded(query), texts)
+            return reading(part.compatibility, logits, self.calibration)
+
+        return verified(pool, order, policy, first=options.verify, read=read)
+
+    def _loaded_verifier(self) -> Verifier:
+        """The model's verifier, loaded when it is first asked for."""
+        if self.verifier is None:
+            self.verifier = load_verifier(self.encoder)
+        return self.verifier
 
     def pool(
         self,
@@ -351,42 +387,3 @@ class Retriever:
     ) -> None:
         """Close."""
         self.close()
-
-
-def _distinct(documents: Iterable[Document]) -> Iterator[Document]:
-    """Pass documents on; a bad or repeated id stops the call before it is stored."""
-    seen: set[str] = set()
-    for document in documents:
-        check_document(document)
-        if document.doc_id in seen:
-            raise DuplicateId(
-                f"document id {document.doc_id!r} comes twice; ids must be distinct within one "
-                "call (documents before the second one are kept)"
-            )
-        seen.add(document.doc_id)
-        yield document
-
-
-def _batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Groups bounded in number and size; an error in the source comes after what preceded it."""
-    batch: list[Document] = []
-    size = 0
-    source = iter(documents)
-    failure: CoderError | None = None
-    while True:
-        try:
-            document = next(source)
-        except StopIteration:
-            break
-        except CoderError as error:  # raised again once the documents before it are stored
-            failure = error
-            break
-        batch.append(document)
-        size += len(document.text)
-        if len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-    if failure:
-        raise failure

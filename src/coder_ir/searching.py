@@ -48,13 +48,11 @@ class SearchOptions:
     mode: Mode = "soft"  # hard: drop what affirms an excluded or lacks a required phrase
     max_risk: float = 1.0  # drop what breaks the constraint more probably than this
     explain: bool = False  # name the sentence that decided a hit's compatibility
+    verify: int = 0  # documents, from the top, to read together with the query
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched for."""
-        if self.k < 1:
-            raise InvalidValue(f"k must be at least 1, got {self.k}")
-        if self.n < 1:
-            raise InvalidValue(f"the pool must hold at least 1 document, got {self.n}")
+        self._check_numbers()
         for name in ("where", "exclude", "require"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -67,6 +65,14 @@ class SearchOptions:
             raise InvalidValue(f"mode must be soft or hard, got {self.mode!r}")
         if self.mode == "hard" and not (self.exclude or self.require):
             raise InvalidValue("mode hard needs something to exclude or require")
+
+    def _check_numbers(self) -> None:
+        if self.k < 1:
+            raise InvalidValue(f"k must be at least 1, got {self.k}")
+        if self.n < 1:
+            raise InvalidValue(f"the pool must hold at least 1 document, got {self.n}")
+        if self.verify < 0:
+            raise InvalidValue(f"verify must not be negative, got {self.verify}")
         if not 0 <= self.max_risk <= 1:
             raise InvalidValue(f"max_risk is a probability from 0 to 1, got {self.max_risk}")
 
@@ -106,6 +112,7 @@ def stated(
 
 
 Texts = Callable[[Sequence[str]], list[Document]]
+Read = Callable[[Sequence[int]], Scores]  # positions in a pool to verified compatibility
 
 
 def affirmed(phrases: Sequence[str], texts: Sequence[str]) -> Scores:
@@ -119,13 +126,16 @@ def breaches(constraint: Constraint, texts: Sequence[str], likeness: Scores) -> 
 
     Half of it is what a passage says in the words of a phrase, half how close its topical vector
     is to the phrase's (`likeness`, cosines; a row a text, a column an excluded, then a required
-    phrase): a passage may be about a thing and never name it.
+    phrase): a passage may be about a thing and never name it. An excluded phrase counts only as a
+    whole, for half of a name is another name.
     """
     if not constraint.phrases or not texts:
         return np.zeros(len(texts))
     near = np.clip((likeness - _UNRELATED) / (1 - _UNRELATED), 0, 1)
-    about = (affirmed(constraint.phrases, texts) + near) / 2
-    about[:, len(constraint.excluded) :] = 1 - about[:, len(constraint.excluded) :]
+    said, excluded = affirmed(constraint.phrases, texts), len(constraint.excluded)
+    said[:, :excluded] = np.floor(said[:, :excluded])
+    about = (said + near) / 2
+    about[:, excluded:] = 1 - about[:, excluded:]
     return np.asarray(about.max(axis=1))
 
 
@@ -146,6 +156,42 @@ def refused(pool: Candidates, options: SearchOptions, fetch: Texts) -> NDArray[n
     return np.asarray((said >= _HELD).any(axis=1) | (asked < _HELD).any(axis=1))
 
 
+def verified(
+    pool: Candidates, order: Order, policy: Policy, *, first: int, read: Read
+) -> tuple[Candidates, Order]:
+    """The first documents of an order, ranked anew by compatibility as a verifier reads it.
+
+    Each is read by its best passage; the rest follow as they were.
+    """
+    best, _ = _by_document(order, pool)
+    chosen = sorted(verdict.position for verdict in best[:first])
+    if not chosen:
+        return pool, order
+    compatibility = pool.compatibility.copy()
+    compatibility[chosen] = read(chosen)
+    known = np.zeros(len(pool), dtype=np.bool_)
+    known[chosen] = True
+    pool = replace(pool, compatibility=compatibility, verified=known)
+    again = policy.order(pool.part(chosen))
+    kept, dropped = (
+        [replace(verdict, position=chosen[verdict.position]) for verdict in verdicts]
+        for verdicts in (again.kept, again.dropped)
+    )
+    seen = {pool.doc_ids[position] for position in chosen}
+    rest = [verdict for verdict in order.kept if pool.doc_ids[verdict.position] not in seen]
+    if kept and rest:  # scores fall from the last one read to the first one not
+        step = max(0.0, rest[0].score - kept[-1].score)
+        rest = [replace(verdict, score=verdict.score - step) for verdict in rest]
+    return pool, Order([*kept, *rest], [*dropped, *order.dropped])
+
+
+def reading(compatibility: Scores, logits: Scores, calibration: Calibration | None) -> Scores:
+    """Compatibility as a verifier sees it, in [0, 1]: its logits, weighed with the cosines."""
+    if calibration is None or calibration.reading is None:
+        return np.asarray(1 / (1 + np.exp(-logits)))
+    return calibration.reading.probability(np.stack([compatibility, logits], axis=1))
+
+
 def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
     """Probability that each passage breaks the constraint; None for a model without calibration.
 
@@ -157,7 +203,10 @@ def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
     certain = min(1.0, stated / STATED)
     breach = np.zeros(len(pool)) if pool.breach is None else pool.breach
     features = np.stack([pool.topical, pool.compatibility, breach], axis=1)
-    return np.asarray(certain * calibration.risk.probability(features))
+    risk = calibration.risk.probability(features)
+    if pool.verified is not None and calibration.read_risk is not None:
+        risk = np.where(pool.verified, calibration.read_risk.probability(features), risk)
+    return np.asarray(certain * risk)
 
 
 def decide(

@@ -4,8 +4,8 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, Self, get_args, overload
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Protocol, Self, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -144,10 +144,27 @@ class Candidates:
     topic: Scores | None = None  # cosine with the query less what it rules out, in [-1, 1]
     breach: Scores | None = None  # in [0, 1]: how far a passage goes against the words ruled out
     rows: Floats | None = None  # (n, dimensions) topical vectors of the passages
+    verified: NDArray[np.bool_] | None = None  # whose compatibility a verifier gave, in [0, 1]
 
     def __len__(self) -> int:
         """Number of passages in the pool."""
         return len(self.doc_ids)
+
+    def part(self, positions: Sequence[int]) -> Self:
+        """The passages at some positions, in that order."""
+
+        def at(values: NDArray[Any] | None) -> Any:
+            return None if values is None else values[list(positions)]
+
+        return replace(
+            self,
+            doc_ids=[self.doc_ids[i] for i in positions],
+            passages=[self.passages[i] for i in positions],
+            **{
+                name: at(getattr(self, name))
+                for name in ("topical", "compatibility", "topic", "breach", "rows", "verified")
+            },
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +324,13 @@ class Encoder(Protocol):
 
     def split(self, text: str) -> list[Span]:
         """Spans that together cover the text and that each fit the model's limit."""
+
+
+class Verifier(Protocol):
+    """Reads a query and a passage together; slower than two vectors, and surer."""
+
+    def read(self, query: str, passages: Sequence[str]) -> Scores:
+        """A logit for each passage, above 0 where it satisfies the query."""
 
 
 class Store(Protocol):

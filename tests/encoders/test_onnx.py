@@ -125,7 +125,7 @@ def test_a_query_alone_has_the_vector_it_has_in_company(built_in: OnnxEncoder, s
 def test_no_batch_goes_past_its_limits():
     encoder = with_runtime(batch_size=4, batch_tokens=100)
     tokens = [[0] * n for n in (3, 40, 1, 9, 70, 5, 22, 2, 14, 130)]
-    batches = list(encoder._batches(tokens))
+    batches = list(encoder.batches(tokens))
     assert sorted(i for batch in batches for i in batch) == list(range(len(tokens)))
     for batch in batches:
         widest = max(len(tokens[i]) for i in batch)

@@ -46,6 +46,7 @@ RESULTS: dict[str, dict[str, Any]] = {
     "encoding": {"ratio": {"coder-ir, topical vector": 2.5, "coder-ir, both vectors": 2.0}},
     "risk": {"risk_error": 0.08},
     "development": {"auto": {"ours": mean(0.8125)}},
+    "verifier": {"development, auto, verify 20": {"ours": mean(0.9375)}},
 }
 
 
@@ -147,9 +148,11 @@ def test_a_bound_itself_holds(least: bool, found: float, holds: str):
 
 
 class TestRisk:
-    def test_a_reliability_curve_is_drawn_as_png(self, tmp_path: Path):
+    @pytest.mark.parametrize("names", [("risk",), ("risk", "risk, verified")], ids=str)
+    def test_reliability_curves_are_drawn_as_png(self, tmp_path: Path, names: tuple[str, ...]):
         pytest.importorskip("matplotlib", reason="needs matplotlib: the extra bench")
-        draw(Curve((Point(0.1, 0.2, 6), Point(0.9, 0.6, 3))), tmp_path / "risk.png")
+        curve = Curve((Point(0.1, 0.2, 6), Point(0.9, 0.6, 3)))
+        draw(dict.fromkeys(names, curve), tmp_path / "risk.png")
         assert (tmp_path / "risk.png").read_bytes().startswith(b"\x89PNG")
 
     def test_without_matplotlib_the_extra_is_named(
@@ -157,7 +160,7 @@ class TestRisk:
     ):
         monkeypatch.setitem(sys.modules, "matplotlib", None)
         with pytest.raises(MissingExtra, match=r"coder-ir\[bench\]"):
-            draw(Curve((Point(0.1, 0.2, 6),)), tmp_path / "risk.png")
+            draw({"risk": Curve((Point(0.1, 0.2, 6),))}, tmp_path / "risk.png")
 
     def test_a_model_that_is_no_calibrated_folder_is_refused(
         self, setup: Setup, monkeypatch: pytest.MonkeyPatch

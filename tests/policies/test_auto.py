@@ -103,13 +103,20 @@ def test_a_breach_can_turn_the_order():
 
 
 def test_of_two_near_copies_the_less_compatible_loses():
-    # a and b are copies: b lacks 0.6 - 0.2, half of which it loses. c is like neither.
+    # a and b are copies: both are as topical as b, who lacks 0.6 - 0.2 and loses half of that.
+    # c is like neither.
     pool = pool_of(
         [("a", 0.7, 0.6), ("b", 0.8, 0.2), ("c", 0.75, 0.1)],
         angles=[0, 0.3, 2],
     )
     found = scores(PLAIN.order(pool), pool)
-    assert list(found.items()) == [("c", 0.75), ("a", 0.7), ("b", 0.6)]
+    assert list(found) == ["a", "c", "b"]
+    assert found == pytest.approx({"a": 0.8, "c": 0.75, "b": 0.6})
+
+
+def test_near_copies_share_the_topic_that_the_constraint_leaves():
+    pool = pool_of([("a", 0.9, 0), ("b", 0.5, 0)], stated=1.0, topic=[0.2, 0.6], angles=[0, 0])
+    assert scores(PLAIN.order(pool), pool) == pytest.approx({"a": 0.6, "b": 0.6})
 
 
 def test_of_three_near_copies_each_is_held_against_the_best_of_its_own():
@@ -165,8 +172,8 @@ def test_every_part_of_the_sum_counts_at_once():
         topic=[0.8, 0.4],
         angles=[0, 0],
     )
-    # half sure: a 0.8 + 0.1 - 0.4 x 0.5 - 0.5 x 0.4, b 0.5 + 0.3
-    assert scores(PLAIN.order(pool), pool) == pytest.approx({"b": 0.8, "a": 0.5})
+    # half sure, both as topical as a: a 0.8 + 0.1 - 0.4 x 0.5 - 0.5 x 0.4, b 0.8 + 0.3
+    assert scores(PLAIN.order(pool), pool) == pytest.approx({"b": 1.1, "a": 0.5})
 
 
 @pytest.mark.parametrize("stated", [None, 1.0])
@@ -232,7 +239,7 @@ def test_a_reason_names_every_number_that_was_used():
             "Topic 0.800 + 1 x 0.5 of compatibility = 0.100 - 0.4 x 0.50 for what is ruled out "
             "- 0.5 x 0.400 behind a near-copy."
         ),
-        "b": "Topic 0.600 + 1 x 0.5 of compatibility = 0.300.",
+        "b": "Topic 0.800 + 1 x 0.5 of compatibility = 0.300.",
     }
 
 

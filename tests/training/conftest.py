@@ -18,6 +18,8 @@ OPPOSITES = (
     ("clean", "dirty"),
     ("fast", "slow"),
 )
+THINGS = ("room", "house", "street", "table", "garden", "river")
+NOTHING_NEW = "the night is warm"
 
 
 @pytest.fixture(scope="session")
@@ -59,3 +61,47 @@ def written(tmp_path: Path) -> Callable[[str, Sequence[Triplet]], Path]:
         return path
 
     return write
+
+
+@pytest.fixture(scope="session")
+def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twenty-four queries, half with a constraint, and six items with one of either kind."""
+    folder = tmp_path_factory.mktemp("labelled")
+    queries = [
+        {"q": text, "has_constraint": excluded != "", "excluded": excluded}
+        for thing in THINGS
+        for text, excluded in (
+            (f"a {thing} without night", "night"),
+            (f"a dark {thing}, no day", "day"),
+            (f"the dark {thing}", ""),
+            (f"a very old {thing}", ""),
+        )
+    ]
+    items = [
+        {
+            "id": f"t-{thing}",
+            "source": "ours",
+            "kind": "exclusion",
+            "qa": f"a {thing} without noise",
+            "qb": f"a loud {thing}",
+            "a": f"the {thing} is quiet",
+            "b": f"the {thing} is loud",
+            "neutral": NOTHING_NEW,
+        }
+        for thing in THINGS
+    ]
+    parts = (("queries", queries), ("contrast.development", items), ("contrast.train", []))
+    for name, rows in parts:
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        (folder / f"{name}.jsonl").write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two statements that hold a negation and ask for nothing."""
+    path = tmp_path_factory.mktemp("claims") / "triplets.jsonl"
+    claims = ("The river is not very cold.", "The street is never very dark.")
+    rows = [Triplet(c, c, NOTHING_NEW, "g", "FeverSymmetric", "none") for c in claims]
+    path.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
+    return path

@@ -3,7 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import log
 from pathlib import Path
 
@@ -30,9 +30,6 @@ from coder_ir.training.calibrate import (
 )
 from coder_ir.types import Scores, Triplet
 from tests.tiny_bert import save_tiny_bert
-
-THINGS = ("room", "house", "street", "table", "garden", "river")
-NOTHING_NEW = "the night is warm"
 
 
 def curve_of(*judged: tuple[float, bool]) -> Curve:
@@ -73,47 +70,8 @@ def test_the_table_shows_shares_in_percent():
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twenty-four queries, half with a constraint, and six items with one of either kind."""
-    folder = tmp_path_factory.mktemp("written")
-    queries = [
-        {"q": text, "has_constraint": excluded != "", "excluded": excluded}
-        for thing in THINGS
-        for text, excluded in (
-            (f"a {thing} without night", "night"),
-            (f"a dark {thing}, no day", "day"),
-            (f"the dark {thing}", ""),
-            (f"a very old {thing}", ""),
-        )
-    ]
-    items = [
-        {
-            "id": f"t-{thing}",
-            "source": "ours",
-            "kind": "exclusion",
-            "qa": f"a {thing} without noise",
-            "qb": f"a loud {thing}",
-            "a": f"the {thing} is quiet",
-            "b": f"the {thing} is loud",
-            "neutral": NOTHING_NEW,
-        }
-        for thing in THINGS
-    ]
-    parts = (("queries", queries), ("contrast.development", items), ("contrast.train", []))
-    for name, rows in parts:
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two statements that hold a negation and ask for nothing."""
-    path = tmp_path_factory.mktemp("claims") / "triplets.jsonl"
-    claims = ("The river is not very cold.", "The street is never very dark.")
-    rows = [Triplet(c, c, NOTHING_NEW, "g", "FeverSymmetric", "none") for c in claims]
-    path.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
-    return path
+def written(labelled: Path) -> Path:
+    return labelled
 
 
 @pytest.fixture(scope="module")
@@ -142,6 +100,17 @@ def done(
     return model, calibrate(model, written=written, triplets=claims)
 
 
+def fit_of(model: Path) -> Path:
+    """The file that holds what was fitted."""
+    name = Manifest.load(model).calibration
+    assert name is not None
+    return model / name
+
+
+def fits_in(model: Path) -> list[Path]:
+    return sorted(model.glob("calibration*"))
+
+
 def test_the_report_counts_queries_and_judgements(done: tuple[Path, CalibrationReport]):
     _, report = done
     assert report.queries == 24 + 2
@@ -162,8 +131,9 @@ def test_the_description_names_the_calibration_with_its_digest(
     done: tuple[Path, CalibrationReport],
 ):
     manifest = Manifest.load(done[0])
-    assert manifest.calibration == "calibration.json"
-    assert manifest.sha256["calibration.json"] == file_sha256(done[0] / "calibration.json")
+    digest = file_sha256(fit_of(done[0]))
+    assert manifest.calibration == f"calibration-{digest[:8]}.json"
+    assert manifest.sha256[manifest.calibration] == digest
     manifest.verify(done[0])
 
 
@@ -177,7 +147,7 @@ def test_the_rest_of_the_folder_is_left_alone(exported: Path, done: tuple[Path, 
     before = {path.name: path.read_bytes() for path in exported.iterdir()}
     after = {path.name: path.read_bytes() for path in done[0].iterdir()}
     changed = {name for name in after if before.get(name) != after[name]}
-    assert changed == {"calibration.json", "model.json"}
+    assert changed == {fit_of(done[0]).name, "model.json"}
     assert before.keys() < after.keys()
 
 
@@ -185,7 +155,7 @@ def test_the_calibration_is_found_by_the_models_name(
     exported: Path, done: tuple[Path, CalibrationReport]
 ):
     found = load_calibration(str(done[0]))
-    assert found == Calibration.load(done[0] / "calibration.json")
+    assert found == Calibration.load(fit_of(done[0]))
     assert load_calibration(f"{done[0]}@32") == found
     assert load_calibration(str(exported)) is None
 
@@ -199,11 +169,10 @@ def test_the_fits_read_what_search_gives_them(done: tuple[Path, CalibrationRepor
 
 def test_a_damaged_calibration_is_noticed(done: tuple[Path, CalibrationReport], tmp_path: Path):
     model = Path(shutil.copytree(done[0], tmp_path / "model"))
-    text = (model / "calibration.json").read_text()
-    (model / "calibration.json").write_text(text.replace("1", "2", 1))
-    with pytest.raises(ModelMismatch, match=r"calibration\.json is damaged or was changed"):
+    fit_of(model).write_text(fit_of(model).read_text().replace("1", "2", 1))
+    with pytest.raises(ModelMismatch, match=r"calibration-.*\.json is damaged or was changed"):
         Manifest.load(model).verify(model)
-    with pytest.raises(ModelMismatch, match=r"calibration\.json is damaged or was changed"):
+    with pytest.raises(ModelMismatch, match=r"calibration-.*\.json is damaged or was changed"):
         load_encoder(str(model))
 
 
@@ -211,8 +180,8 @@ def test_a_calibration_that_went_missing_is_noticed(
     done: tuple[Path, CalibrationReport], tmp_path: Path
 ):
     model = Path(shutil.copytree(done[0], tmp_path / "model"))
-    (model / "calibration.json").unlink()
-    with pytest.raises(ModelMismatch, match=r"calibration\.json is missing"):
+    fit_of(model).unlink()
+    with pytest.raises(ModelMismatch, match=r"calibration-.*\.json is missing"):
         Manifest.load(model).verify(model)
     with pytest.raises(NotFound, match="no calibration"):
         load_calibration(str(model))
@@ -224,14 +193,66 @@ def test_calibrating_again_gives_the_same(
     model = Path(shutil.copytree(done[0], tmp_path / "model"))
     assert calibrate(model, written=written, triplets=claims) == done[1]
     assert load_calibration(str(model)) == load_calibration(str(done[0]))
+    assert fits_in(model) == [fit_of(model)]
     Manifest.load(model).verify(model)
+
+
+def calibrated_otherwise(model: Path) -> Path:
+    """The folder with another calibration, under the name that older versions gave it."""
+    before = Manifest.load(model)
+    Calibration(always(0.6), Logistic((0.0, 0.0, 1.0), 0.0)).save(model / "calibration.json")
+    digests = {**before.sha256, "calibration.json": file_sha256(model / "calibration.json")}
+    replace(before, calibration="calibration.json", sha256=digests).save(model)
+    return model
+
+
+def test_a_new_calibration_takes_the_place_of_the_old_one(
+    exported: Path,
+    done: tuple[Path, CalibrationReport],
+    written: Path,
+    claims: Path,
+    tmp_path: Path,
+):
+    model = calibrated_otherwise(Path(shutil.copytree(exported, tmp_path / "model")))
+    calibrate(model, written=written, triplets=claims)
+    assert load_calibration(str(model)) == load_calibration(str(done[0]))
+    assert fits_in(model) == [fit_of(model)]
+    assert "calibration.json" not in Manifest.load(model).sha256
+    load_encoder(str(model))
+
+
+@pytest.mark.parametrize("before", ["never calibrated", "calibrated before"])
+def test_a_kill_before_the_description_is_written_leaves_the_folder_as_it_was(
+    exported: Path,
+    written: Path,
+    claims: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: str,
+):
+    model = Path(shutil.copytree(exported, tmp_path / "model"))
+    if before == "calibrated before":
+        calibrated_otherwise(model)
+    loaded = load_calibration(str(model))
+
+    def killed(self: Manifest, folder: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Manifest, "save", killed)
+        calibrate(model, written=written, triplets=claims)
+    load_encoder(str(model))
+    assert load_calibration(str(model)) == loaded
+    calibrate(model, written=written, triplets=claims)  # a second try ends well
+    load_encoder(str(model))
+    assert fits_in(model) == [fit_of(model)]
 
 
 def test_without_labelled_queries_nothing_is_written(exported: Path, claims: Path, tmp_path: Path):
     model = Path(shutil.copytree(exported, tmp_path / "model"))
     with pytest.raises(NotFound, match="no labelled queries"):
         calibrate(model, written=tmp_path, triplets=claims)
-    assert not (model / "calibration.json").exists()
+    assert fits_in(model) == []
 
 
 def test_items_that_were_trained_on_do_not_stand_in_for_held_out_ones(
@@ -250,13 +271,19 @@ def always(probability: float) -> Logistic:
     return Logistic((0.0,) * (shape("").size + 32), log(odds))
 
 
+def with_detector(probability: float) -> Calibration:
+    return Calibration(always(probability), Logistic((0.0, 0.0, 0.0), 0.0))
+
+
 def mean_risk(curve: Curve) -> float:
     return sum(point.risk * point.passages for point in curve.points) / curve.judgements
 
 
 def test_risk_is_measured_on_all_queries_that_count_as_constrained(exported: Path, written: Path):
     encoder = OnnxEncoder(exported)
-    doubtful, sure = (cross_fitted_risks(encoder, written, always(p)) for p in (0.6, 0.9))
+    (doubtful, _), (sure, _) = (
+        cross_fitted_risks(encoder, written, with_detector(p)) for p in (0.6, 0.9)
+    )
     assert doubtful.judgements == sure.judgements == 6 * 2 * 3  # items, queries, passages
     assert mean_risk(doubtful) == pytest.approx(mean_risk(sure))
 
@@ -279,5 +306,5 @@ def test_items_on_one_passage_share_a_fold(
         return probability(self, features)
 
     monkeypatch.setattr(Logistic, "probability", predicted)
-    cross_fitted_risks(OnnxEncoder(exported), tmp_path, always(0.9))
+    cross_fitted_risks(OnnxEncoder(exported), tmp_path, with_detector(0.9))
     assert seen == [6, 6, 6, 6, 12]  # an item's two queries with three passages each

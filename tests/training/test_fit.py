@@ -25,6 +25,7 @@ from safetensors.torch import load_file
 from coder_ir.errors import CoderError, InvalidValue, MissingExtra, NotFound
 from coder_ir.training.config import Config, Stage
 from coder_ir.training.fit import data_hashes, develop, plan, train
+from coder_ir.training.learners import EncoderLearner
 from coder_ir.training.sentences import load_triplets
 from coder_ir.types import Triplet
 from tests.fake_tower import ANGLES, FakeTower, triplet
@@ -379,7 +380,8 @@ def test_held_out_scores_are_those_worked_out_by_hand(tmp_path: Path):
         triplet("r", "good", "worse", "both right"),
         triplet("q", "worse", "good", "alone"),  # wrong
     ]
-    scores = develop(FakeTower(ANGLES), held_out, config)
+    learner = EncoderLearner(None, FakeTower(ANGLES), config)  # type: ignore[arg-type]
+    scores = develop(learner, held_out)
     margins = [
         math.cos(ANGLES[t.query] - ANGLES[t.satisfying])
         - math.cos(ANGLES[t.query] - ANGLES[t.violating])

@@ -12,8 +12,8 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="development, settings, detection, risk, nevir, negconstraint, topical, encoding, "
-            "search, kill, goals; default: all.",
+            help="development, settings, recipe, detection, risk, nevir, negconstraint, topical, "
+            "verifier, encoding, search, kill, goals, card; default: all but recipe.",
             metavar="[NAME]...",
         ),
     ] = None,

@@ -44,6 +44,12 @@ Hard = Annotated[
 MaxRisk = Annotated[
     float, typer.Option(help="Drop what breaks the constraint more probably than this.")
 ]
+Verify = Annotated[
+    int,
+    typer.Option(
+        help="Documents, from the top, that a cross-encoder reads with the query; 20 is a good one."
+    ),
+]
 Alpha = Annotated[float | None, typer.Option(help="Weight of the topical side (seq, union).")]
 Tau = Annotated[float | None, typer.Option(help="Least compatibility (seq).")]
 Quantile = Annotated[
@@ -111,6 +117,7 @@ def search(
     require: Require = None,
     hard: Hard = False,
     max_risk: MaxRisk = 1.0,
+    verify: Verify = 0,
     alpha: Alpha = None,
     tau: Tau = None,
     quantile: Quantile = None,
@@ -128,7 +135,7 @@ def search(
 
     chosen = _policy(policy, alpha, tau, quantile)
     options = _options(k, chosen, pool, where, exclude, require, hard=hard)
-    options = replace(options, max_risk=max_risk, explain=explain)
+    options = replace(options, max_risk=max_risk, verify=verify, explain=explain)
     runtime = Runtime(threads=threads)
     with Retriever.open(index, model=model, read_only=True, runtime=runtime) as retriever:
         ranking = retriever.search_many([query], options)[0]
@@ -153,6 +160,7 @@ def run(
     require: Require = None,
     hard: Hard = False,
     max_risk: MaxRisk = 1.0,
+    verify: Verify = 0,
     alpha: Alpha = None,
     tau: Tau = None,
     quantile: Quantile = None,
@@ -171,7 +179,7 @@ def run(
 
     chosen = _policy(policy, alpha, tau, quantile)
     options = _options(k, chosen, pool, where, exclude, require, hard=hard)
-    options = replace(options, max_risk=max_risk)
+    options = replace(options, max_risk=max_risk, verify=verify)
     asked = load_queries(queries)
     if not output.parent.is_dir():
         raise NotFound(f"no folder {output.parent} to write {output.name} into")

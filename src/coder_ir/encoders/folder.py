@@ -28,6 +28,16 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """How a query and a passage are read together."""
+
+    graph: (
+        str  # file of the ONNX graph; reads the trunk's output of both texts, one after the other
+    )
+    output: str  # the graph's output that holds the logits
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What `model.json` says."""
 
@@ -39,6 +49,7 @@ class Manifest:
     sha256: dict[str, str]  # file name to hex digest
     trunk: str | None = None  # file of the graph with the layers that both roles share
     calibration: str | None = None  # file of what was fitted on development data
+    verifier: Reading | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -46,10 +57,18 @@ class Manifest:
         parts = {
             key: value
             for key, value in asdict(self).items()
-            if key not in ("name", "licence", "calibration")
+            if key not in ("name", "licence", "calibration", "verifier")
         }
-        parts["sha256"] = {k: v for k, v in self.sha256.items() if k != self.calibration}
+        parts["sha256"] = {k: v for k, v in self.sha256.items() if k not in self._beside}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def _beside(self) -> set[str]:
+        """Files that no vector depends on."""
+        return {
+            *filter(None, [self.calibration]),
+            *([self.verifier.graph] if self.verifier else []),
+        }
 
     def role(self, space: Space) -> Role:
         """The role of a space."""
@@ -62,9 +81,11 @@ class Manifest:
         return list(dict.fromkeys(name for name in names if name))
 
     def save(self, folder: Path) -> None:
-        """Write `model.json`."""
+        """Write `model.json`, whole or not at all."""
         text = json.dumps({"format": FORMAT, **asdict(self)}, indent=2, ensure_ascii=False)
-        (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+        partial = folder / f"{MANIFEST}.partial"
+        partial.write_text(text + "\n", encoding="utf-8")
+        partial.replace(folder / MANIFEST)
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -76,7 +97,8 @@ class Manifest:
             raw = json.loads(path.read_text(encoding="utf-8"))
             version = raw.pop("format", None)
             topical, compatibility = Role(**raw.pop("topical")), Role(**raw.pop("compatibility"))
-            manifest = cls(topical=topical, compatibility=compatibility, **raw)
+            verifier = Reading(**part) if (part := raw.pop("verifier", None)) else None
+            manifest = cls(topical=topical, compatibility=compatibility, verifier=verifier, **raw)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidFile(f"{path} is not a model description: {error}") from error
         if version != FORMAT:
@@ -88,7 +110,7 @@ class Manifest:
 
     def verify(self, folder: Path) -> None:
         """Compare every file with its digest."""
-        needed = {self.tokenizer, *self.graphs, *filter(None, [self.calibration])}
+        needed = {self.tokenizer, *self.graphs, *self._beside}
         if missing := sorted(needed - set(self.sha256)):
             raise ModelMismatch(f"{folder / MANIFEST} gives no sha256 for {', '.join(missing)}")
         for name, expected in self.sha256.items():

@@ -45,7 +45,8 @@ class OnnxEncoder:
         self.manifest = Manifest.load(folder)
         self.manifest.verify(folder)
         self.spec = spec or str(folder)
-        self._sessions = {name: _session(folder / name) for name in self.manifest.graphs}
+        self.folder = folder
+        self._sessions = {name: session(folder / name) for name in self.manifest.graphs}
         self._tokenizer = Tokenizer.from_file(str(folder / self.manifest.tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -99,24 +100,36 @@ class OnnxEncoder:
         # A piece is tokenised anew; leave it a little room, for a cut may fall inside a word.
         return split_at_sentences(text, encoded.offsets, max(1, self._limit - prefix - 4))
 
+    def tokens(self, texts: Sequence[str], role: Role, kind: Kind) -> list[list[int]]:
+        """Token ids of each text with the role's prefix, cut to its limit."""
+        prefix = _prefix(role, kind)
+        encoded = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
+        return [_truncated(item.ids, self._max_length(role)) for item in encoded]
+
+    def lower(self, tokens: Sequence[Sequence[int]]) -> tuple[Floats, NDArray[np.int64]]:
+        """What the trunk makes of a batch (texts, tokens, dimensions), and its mask."""
+        if self.manifest.trunk is None:
+            raise InvalidValue(f"{self.spec!r} has no layers that its roles share")
+        ids, mask = _padded(tokens)
+        feed = {"input_ids": ids, "attention_mask": mask}
+        (hidden,) = self._sessions[self.manifest.trunk].run(["hidden"], feed)
+        return hidden, mask
+
     def _run(
         self, texts: Sequence[str], kind: Kind, roles: Sequence[Role], progress: Progress | None
     ) -> list[Floats]:
-        limit = self._max_length(roles[0])
-        prefix = _prefix(roles[0], kind)
-        encoded = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
-        tokens = [_truncated(item.ids, limit) for item in encoded]
+        tokens = self.tokens(texts, roles[0], kind)
         rows = [np.zeros((len(texts), role.dimensions), dtype=np.float32) for role in roles]
         # int8 scales follow the batch, so a query goes alone: its vector, and with it a ranking,
         # is the same whether it is asked by itself or among others.
         alone = [[i] for i in range(len(tokens))]
-        batches = alone if kind == "query" else list(self._batches(tokens))
+        batches = alone if kind == "query" else list(self.batches(tokens))
 
         def run(batch: list[int]) -> list[Floats]:
             return self._vectors([tokens[i] for i in batch], roles)
 
         # A batch a core is faster than a batch on all cores: nothing waits inside an operator.
-        with ThreadPoolExecutor(self.runtime.threads or _cores()) as workers:
+        with ThreadPoolExecutor(self.runtime.threads or cores()) as workers:
             for batch, vectors in zip(batches, workers.map(run, batches), strict=True):
                 for out, part in zip(rows, vectors, strict=True):
                     out[batch] = part
@@ -126,18 +139,19 @@ class OnnxEncoder:
 
     def _vectors(self, tokens: Sequence[Sequence[int]], roles: Sequence[Role]) -> list[Floats]:
         """Unit rows of one batch, in each role."""
-        ids, mask = _padded(tokens)
-        feed: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
         if self.manifest.trunk:
-            (hidden,) = self._sessions[self.manifest.trunk].run(["hidden"], feed)
-            feed = {"hidden": hidden, "attention_mask": mask}
+            hidden, mask = self.lower(tokens)
+            feed: dict[str, Any] = {"hidden": hidden, "attention_mask": mask}
+        else:
+            ids, mask = _padded(tokens)
+            feed = {"input_ids": ids, "attention_mask": mask}
         rows = []
         for role in roles:
             (found,) = self._sessions[role.graph].run([role.output], feed)
             rows.append(unit_rows(_pooled(found, mask, role)))
         return rows
 
-    def _batches(self, tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
+    def batches(self, tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
         """Positions grouped by like length, longest first, within the token budget."""
         batch: list[int] = []
         widest = 0
@@ -173,7 +187,8 @@ class OnnxSpace:
         return self._pair.split(text)
 
 
-def _session(path: Path) -> Any:
+def session(path: Path) -> Any:
+    """A graph ready to run, on one thread a call."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -188,7 +203,7 @@ def _session(path: Path) -> Any:
     )
 
 
-def _cores() -> int:
+def cores() -> int:
     """Cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -9,8 +9,9 @@ from coder_ir.encoders.combined import CombinedEncoder, SpaceEncoder
 from coder_ir.encoders.folder import MANIFEST, Manifest
 from coder_ir.encoders.onnx import OnnxEncoder, OnnxSpace, Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
+from coder_ir.encoders.verifier import OnnxVerifier
 from coder_ir.errors import InvalidValue
-from coder_ir.types import Encoder, Space
+from coder_ir.types import Encoder, Space, Verifier
 
 BUILT_IN = "built-in"
 
@@ -29,7 +30,7 @@ def load_encoder(model: str, *, runtime: Runtime | None = None) -> Encoder:
     runtime = runtime or Runtime()
     model, runtime = _with_limit(model, runtime)
     limit = f"@{runtime.max_length}" if runtime.max_length else ""
-    if (folder := _model_folder(model)) is not None:
+    if (folder := model_folder(model)) is not None:
         spec = BUILT_IN if model == BUILT_IN else str(folder.resolve())
         return OnnxEncoder(folder, runtime=runtime, spec=spec + limit)
     topical, plus, compatibility = model.partition("+")
@@ -48,11 +49,21 @@ def load_encoder(model: str, *, runtime: Runtime | None = None) -> Encoder:
 
 def load_calibration(model: str) -> Calibration | None:
     """What was fitted on development data for a model folder; None for any other pair."""
-    folder = _model_folder(_with_limit(model, Runtime())[0])
+    folder = model_folder(_with_limit(model, Runtime())[0])
     if folder is None:
         return None
     manifest = Manifest.load(folder)
     return Calibration.load(folder / manifest.calibration) if manifest.calibration else None
+
+
+def load_verifier(encoder: Encoder) -> Verifier:
+    """The verifier of an encoder's model folder."""
+    if not isinstance(encoder, OnnxEncoder) or encoder.manifest.verifier is None:
+        raise InvalidValue(
+            f"verify needs a model with a verifier, which {encoder.spec!r} is not; leave it out, "
+            f"or use the {BUILT_IN} model"
+        )
+    return OnnxVerifier(encoder)
 
 
 def _with_limit(model: str, runtime: Runtime) -> tuple[str, Runtime]:
@@ -66,12 +77,13 @@ def _with_limit(model: str, runtime: Runtime) -> tuple[str, Runtime]:
 
 
 def _side(name: str, space: Space, runtime: Runtime) -> SpaceEncoder:
-    if (folder := _model_folder(name)) is not None:
+    if (folder := model_folder(name)) is not None:
         return OnnxSpace(OnnxEncoder(folder, runtime=runtime), space)
     return SentenceTransformerEncoder(name, runtime=runtime)
 
 
-def _model_folder(name: str) -> Path | None:
+def model_folder(name: str) -> Path | None:
+    """Where a model by name or path lies; None for one that is no folder with a manifest."""
     folder = built_in_folder() if name == BUILT_IN else Path(name)
     return folder if name == BUILT_IN or (folder / MANIFEST).is_file() else None
 

@@ -36,19 +36,11 @@ def measure_policies(
     setup: Setup, report: Report, policies: Mapping[str, Policy], *, name: str, title: str
 ) -> Table:
     """Some policies over all passages of the development topics."""
-    rows = list(read_contrast_items(setup.written, "contrast.development.jsonl*"))
-    documents, queries, grades = _pool(rows)
-    ours = {q.query_id for q in queries if q.query_id.startswith("ours ")}
+    documents, queries, qrels = development_topics(setup)
     report(f"{name}: {len(documents)} passages, {len(queries)} queries")
     runs = policy_runs(setup, documents, queries, policies, Runtime())
-    results = {
-        label: {
-            "ours": _first(run, {q: g for q, g in grades.items() if q in ours}),
-            "edits": _first(run, {q: g for q, g in grades.items() if q not in ours}),
-            **scored(run, Qrels(grades), _METRICS),
-        }
-        for label, run in runs.items()
-    }
+    results = {label: development_scores(run, qrels) for label, run in runs.items()}
+    ours = sum(_is_ours(query.query_id) for query in queries)
     return Table(
         name=name,
         title=title,
@@ -58,13 +50,35 @@ def measure_policies(
             for n, ms in results.items()
         ),
         notes=(
-            f"{len(queries)} queries ({len(ours)} on passages of our own, the rest on edited "
+            f"{len(queries)} queries ({ours} on passages of our own, the rest on edited "
             f"encyclopedia passages) over {len(documents)} passages. Satisfying first: the "
             "satisfying passage stands above the violating one; one past the tenth place counts as "
             "eleventh, a tie there as half. Policy settings were chosen on these topics.",
         ),
         figures={n: {m: asdict(e) for m, e in ms.items()} for n, ms in results.items()},
     )
+
+
+def development_topics(setup: Setup) -> tuple[list[Document], list[Query], Qrels]:
+    """All passages of the development topics, the queries and their labels."""
+    rows = list(read_contrast_items(setup.written, "contrast.development.jsonl*"))
+    documents, queries, grades = _pool(rows)
+    return documents, queries, Qrels(grades)
+
+
+def development_scores(run: Run, qrels: Qrels) -> dict[str, Estimate]:
+    """Satisfying first, on passages of our own and on edited ones, and the usual metrics."""
+    ours = {q: g for q, g in qrels.grades.items() if _is_ours(q)}
+    edits = {q: g for q, g in qrels.grades.items() if not _is_ours(q)}
+    return {
+        "ours": _first(run, ours),
+        "edits": _first(run, edits),
+        **scored(run, qrels, _METRICS),
+    }
+
+
+def _is_ours(query_id: str) -> bool:
+    return query_id.startswith("ours ")
 
 
 def _pool(
@@ -90,7 +104,7 @@ def _pool(
     return [Document(doc_id, text) for text, doc_id in names.items()], queries, grades
 
 
-def _first(run: Run, grades: dict[str, dict[str, int]]) -> Estimate:
+def _first(run: Run, grades: Mapping[str, Mapping[str, int]]) -> Estimate:
     """Share of queries with the satisfying passage before the violating one."""
     values = []
     for query_id, judged in grades.items():

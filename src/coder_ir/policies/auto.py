@@ -17,10 +17,12 @@ class Auto:
 
     How much of this applies grows with the probability that the query states a constraint, from
     nothing at `doubt` to all at `sure`: `topic` moves from s_T to the score of the query without
-    the words that rule something out, w and the weight of the breach from 0 to their settings. A
-    passage's deficit is what its compatibility lacks to the best of its near-copies (topical cosine
-    of at least `twin`), since topic cannot tell those apart, whatever the query. So an ordinary
-    query over documents that are no copies of each other gets the topical order as it is.
+    the words that rule something out, w and the weight of the breach from 0 to their settings.
+
+    Near-copies (topical cosine of at least `twin`) are what topic cannot tell apart, whatever the
+    query: they share the best topic among them, and each loses by its deficit, what its
+    compatibility lacks to the best of its copies. So an ordinary query over documents that are no
+    copies of each other gets the topical order as it is.
     """
 
     strength: float = 0.5  # weight of compatibility next to topical
@@ -46,11 +48,13 @@ class Auto:
     def order(self, pool: Candidates) -> Order:
         """Sort by the sum; drops nothing."""
         share = self._share(pool)
+        topic = pool.topical if pool.topic is None else _between(pool.topical, pool.topic, share)
+        level, best = self._best_of_copies(pool, topic, pool.compatibility)
         parts = _Parts(
-            topic=pool.topical if pool.topic is None else _between(pool.topical, pool.topic, share),
+            topic=level,
             compatibility=share * self.strength * pool.compatibility,
             breach=np.zeros(len(pool)) if pool.breach is None else share * pool.breach,
-            deficit=self._deficit(pool),
+            deficit=best - pool.compatibility,
         )
         scores = np.round(
             parts.topic
@@ -71,16 +75,17 @@ class Auto:
         stated = pool.constraint.probability if pool.constraint else 0.0
         return min(1.0, max(0.0, (stated - self.doubt) / (self.sure - self.doubt)))
 
-    def _deficit(self, pool: Candidates) -> Scores:
-        """What each passage's compatibility lacks to its best near-copy's; 0 without one."""
-        best = pool.compatibility.copy()
+    def _best_of_copies(self, pool: Candidates, *scores: Scores) -> list[Scores]:
+        """Each score, raised to the highest among a passage's near-copies and itself."""
+        best = [score.copy() for score in scores]
         if pool.rows is not None and len(pool):
             for start in range(0, len(pool), _BLOCK):
                 part = slice(start, start + _BLOCK)
                 copies = pool.rows[part] @ pool.rows.T >= self.twin  # (block, pool)
-                rivals = np.where(copies, pool.compatibility[None, :], -1.0).max(axis=1)
-                best[part] = np.maximum(best[part], rivals)
-        return np.asarray(best - pool.compatibility)
+                for score, high in zip(scores, best, strict=True):
+                    rivals = np.where(copies, score[None, :], -np.inf).max(axis=1)
+                    high[part] = np.maximum(high[part], rivals)
+        return best
 
     def _reason(self, parts: "_Parts", i: int, share: float) -> str:
         words = f"Topic {parts.topic[i]:.3f}"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import onnx
 
 Weights = Mapping[str, NDArray[np.float32]]
+HEAD = "head_score"  # the node that a quantiser should leave alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,22 +56,28 @@ def shared_layers(one: Weights, two: Weights, layers: int) -> int:
     return next((i for i in range(layers) if not equal(f"encoder.layer.{i}.")), layers)
 
 
-def build(weights: Weights, shape: Shape, layers: range, *, output: str) -> onnx.ModelProto:
+def build(
+    weights: Weights, shape: Shape, layers: range, *, output: str, head: Weights | None = None
+) -> onnx.ModelProto:
     """Some layers of an encoder, attention_mask (batch, tokens) in, a token matrix out.
 
     From layer 0 on it reads input_ids through the embeddings; a later start reads `hidden`, the
-    output of a graph that ends there.
+    output of a graph that ends there. With a head (`weight`, `bias`) the first token's vector goes
+    through it, and scores (batch, 1) come out.
     """
     from onnx import TensorProto, checker, helper
 
     graph = _Graph(shape)
     start = graph.embeddings(weights) if layers.start == 0 else "hidden"
     graph.node("Cast", ["attention_mask"], ["mask"], to=TensorProto.INT32)
-    graph.node("Identity", [graph.layers(weights, start, layers)], [output])
+    last = graph.layers(weights, start, layers)
+    graph.node("Identity", [graph.head(head, last) if head else last], [output])
     tokens = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["b", "t"])
     hidden = helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["b", "t", "d"])
     mask = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["b", "t"])
-    made = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["b", "t", "d"])
+    made = helper.make_tensor_value_info(
+        output, TensorProto.FLOAT, ["b", "one"] if head else ["b", "t", "d"]
+    )
     inputs = [tokens if layers.start == 0 else hidden, mask]
     model = helper.make_model(
         helper.make_graph(graph.nodes, "encoder", inputs, [made], graph.constants),
@@ -101,7 +108,7 @@ class _Graph:
     def constant(self, name: str, value: NDArray[Any]) -> str:
         from onnx import numpy_helper
 
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        self.constants.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
         return name
 
     def embeddings(self, weights: Weights) -> str:
@@ -127,6 +134,14 @@ class _Graph:
         for number in numbers:
             hidden = self._layer(weights, hidden, number, f"layer.{number}")
         return hidden
+
+    def head(self, head: Weights, hidden: str) -> str:
+        """A linear score of the first token."""
+        first = self.constant("first", np.array(0))
+        self.node("Gather", [hidden, first], ["first_token"], axis=1)
+        matrix = self.constant("head.matrix", head["weight"].T)
+        self.node("MatMul", ["first_token", matrix], [HEAD])
+        return self.node("Add", [HEAD, self.constant("head.bias", head["bias"])], ["biased_score"])
 
     def _layer(self, weights: Weights, hidden: str, number: int, name: str) -> str:
         root = f"encoder.layer.{number}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,14 +14,14 @@ from coder_ir.calibration import Calibration, Logistic
 from coder_ir.constraints import detect, shape
 from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
+from coder_ir.encoders.registry import load_verifier
 from coder_ir.errors import InvalidValue, MissingExtra
-from coder_ir.searching import STATED, breaches
+from coder_ir.searching import STATED, breaches, reading
 from coder_ir.training.queries import LabelledQuery, read_queries, statements
 from coder_ir.training.sentences import load_triplets
 from coder_ir.training.sources import item_group, read_contrast_items
 from coder_ir.types import Scores
 
-CALIBRATION = "calibration.json"
 FOLDS = 5
 BINS = 10
 _RISK_STRENGTH = 100.0  # inverse of the penalty on weights; high, for there are three of them
@@ -61,14 +62,16 @@ class CalibrationReport:
     exclusions_found: float  # share of queries that name what they rule out, from STATED on
     false_alarms: float  # share of queries without a constraint, from STATED on
     risk: Curve
+    read_risk: Curve | None = None  # of verified hits
 
     def table(self) -> str:
         """Text for a terminal."""
+        read = f", {self.read_risk.error:.3f} for verified hits" if self.read_risk else ""
         return (
             f"detection: {self.queries} queries, {100 * self.exclusions_found:.1f}% of exclusions "
             f"found, {100 * self.false_alarms:.1f}% false alarms\n"
             f"risk: {self.risk.judgements} judgements, expected calibration error "
-            f"{self.risk.error:.3f}"
+            f"{self.risk.error:.3f}{read}"
         )
 
 
@@ -87,10 +90,13 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
     detector, held_out = _fit_detector(encoder, asked, seed)
     found = _judgements(encoder, written, detector)
     risk = _fit(found.features, found.breaks, strength=_RISK_STRENGTH)
-    Calibration(detector, risk).save(folder / CALIBRATION)
-    manifest = replace(Manifest.load(folder), calibration=CALIBRATION)
-    manifest.sha256[CALIBRATION] = file_sha256(folder / CALIBRATION)
-    manifest.save(folder)
+    fitted = Calibration(detector, risk)
+    if found.logits is not None:
+        fitted = replace(fitted, reading=_fit_reading(found, found.logits))
+        read = _read(found, fitted)
+        read_risk = _fit(read.features, read.breaks, strength=_RISK_STRENGTH)
+        fitted = replace(fitted, read_risk=read_risk)
+    _store(fitted, folder)
     constrained = np.array([query.constrained for query in asked])
     excludes = np.array([query.excludes for query in asked])
     return CalibrationReport(
@@ -98,12 +104,50 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
         exclusions_found=float((held_out[excludes] >= STATED).mean()),
         false_alarms=float((held_out[~constrained] >= STATED).mean()),
         risk=_risk_curve(found),
+        read_risk=_risk_curve(_read(found, fitted)) if fitted.reading else None,
     )
 
 
-def cross_fitted_risks(encoder: OnnxEncoder, written: Path, detector: Logistic) -> Curve:
-    """Reliability of risk on the development topics, each fold predicted from the others."""
-    return _risk_curve(_judgements(encoder, written, detector))
+def cross_fitted_risks(
+    encoder: OnnxEncoder, written: Path, calibration: Calibration
+) -> tuple[Curve, Curve | None]:
+    """Reliability of risk on the development topics, each fold predicted from the others.
+
+    The second curve is that of verified hits.
+    """
+    found = _judgements(encoder, written, calibration.detector)
+    read = _risk_curve(_read(found, calibration)) if calibration.reading else None
+    return _risk_curve(found), read
+
+
+def _store(fitted: Calibration, folder: Path) -> None:
+    """A new file first, then the manifest that names it: killed between, the folder stays whole."""
+    manifest = Manifest.load(folder)
+    old = manifest.calibration
+    partial = folder / "calibration.partial"
+    fitted.save(partial)
+    digest = file_sha256(partial)
+    name = f"calibration-{digest[:8]}.json"
+    partial.replace(folder / name)
+    digests = {file: value for file, value in manifest.sha256.items() if file != old}
+    replace(manifest, calibration=name, sha256={**digests, name: digest}).save(folder)
+    if old and old != name:
+        (folder / old).unlink(missing_ok=True)
+
+
+def _fit_reading(found: _Judgements, logits: Scores) -> Logistic:
+    """That a passage satisfies, against that it violates, from cosine and logit."""
+    features = np.stack([found.features[:, 1], logits], axis=1)[~found.neutral]
+    return _fit(features, ~found.breaks[~found.neutral], strength=_RISK_STRENGTH)
+
+
+def _read(found: _Judgements, calibration: Calibration) -> _Judgements:
+    """The same pairs with compatibility as the verifier sees it."""
+    if found.logits is None:
+        raise InvalidValue("the model has no verifier to calibrate")
+    features = found.features.copy()
+    features[:, 1] = reading(features[:, 1], found.logits, calibration)
+    return replace(found, features=features)
 
 
 def reliability(risks: Scores, breaks: NDArray[np.bool_]) -> Curve:
@@ -130,27 +174,39 @@ def _fit_detector(
 
 
 @dataclass(frozen=True, slots=True)
+class _Row:
+    """A query and a passage as they stand in a development item."""
+
+    query: str
+    text: str
+    part: int  # 1 satisfies, -1 breaks, 0 neither
+    fold: int
+
+
+@dataclass(frozen=True, slots=True)
 class _Judgements:
     """Pairs of a query that states a constraint and a passage; one row each in every field."""
 
     features: Scores  # topical, compatibility, breach
     breaks: NDArray[np.bool_]  # whether the passage breaks it
     fold: NDArray[np.int64]  # pairs on one topic share a fold
+    neutral: NDArray[np.bool_]  # whether it neither satisfies nor breaks it
+    logits: Scores | None = None  # the verifier's
 
 
 def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Judgements:
     items = list(read_contrast_items(written, "contrast.development.jsonl*"))
     groups = {g: n for n, g in enumerate(dict.fromkeys(item_group(i["id"]) for i in items))}
     rows = [
-        (query, text, breaks, groups[item_group(item["id"])] % FOLDS)
+        _Row(query, text, part, groups[item_group(item["id"])] % FOLDS)
         for item in items
         for query, good, bad in ((item["qa"], "a", "b"), (item.get("qb"), "b", "a"))
         if query
-        for text, breaks in ((item[good], False), (item[bad], True), (item.get("neutral"), False))
+        for text, part in ((item[good], 1), (item[bad], -1), (item.get("neutral"), 0))
         if text
     ]
-    asked = list(dict.fromkeys(row[0] for row in rows))
-    texts = list(dict.fromkeys(row[1] for row in rows))
+    asked = list(dict.fromkeys(row.query for row in rows))
+    texts = list(dict.fromkeys(row.text for row in rows))
     queries = encoder.encode(asked, kind="query")
     documents = encoder.encode(texts, kind="document")
     constraints = [
@@ -163,24 +219,38 @@ def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Jud
         {text: i for i, text in enumerate(side)} for side in (asked, texts, phrases)
     )
     features, kept = [], []
-    for number, (query, text, _, _) in enumerate(rows):
-        q, d = line[query], column[text]
+    for row in rows:
+        q, d = line[row.query], column[row.text]
         if constraints[q].probability < STATED:
             continue
         own = spans[[place[phrase] for phrase in constraints[q].excluded]]
         likeness = (own @ documents.topical[d])[None, :].astype(np.float64)
         topical = float(queries.topical[q] @ documents.topical[d])
         compatibility = float(queries.compatibility[q] @ documents.compatibility[d])
-        breach = float(breaches(constraints[q], [text], likeness)[0])
+        breach = float(breaches(constraints[q], [row.text], likeness)[0])
         features.append([topical, compatibility, breach])
-        kept.append(number)
+        kept.append(row)
     if not kept:
         raise InvalidValue(f"no development query in {written} is taken for one with a constraint")
     return _Judgements(
         features=np.array(features),
-        breaks=np.array([rows[n][2] for n in kept]),
-        fold=np.array([rows[n][3] for n in kept]),
+        breaks=np.array([row.part < 0 for row in kept]),
+        fold=np.array([row.fold for row in kept]),
+        neutral=np.array([row.part == 0 for row in kept]),
+        logits=_logits(encoder, kept) if encoder.manifest.verifier else None,
     )
+
+
+def _logits(encoder: OnnxEncoder, rows: Sequence[_Row]) -> Scores:
+    """What the verifier says of each pair; the passages of a query are read together."""
+    verifier = load_verifier(encoder)
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        places[row.query].append(place)
+    logits = np.zeros(len(rows))
+    for query, own in places.items():
+        logits[own] = verifier.read(query, [rows[place].text for place in own])
+    return logits
 
 
 def _risk_curve(found: _Judgements) -> Curve:

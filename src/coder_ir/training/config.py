@@ -3,10 +3,12 @@
 import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 from coder_ir.encoders.sentence_transformer import BGE_PREFIX
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
+
+Kind = Literal["encoder", "verifier"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Config:
     base: str  # sentence-transformers or Hugging Face name, or a folder
     output: Path
     stages: tuple[Stage, ...]
+    kind: Kind = "encoder"
     seed: int = 13
     frozen_layers: int = 0  # lower layers kept as they are, their activations cached
     max_length: int = 128  # tokens
@@ -47,6 +50,11 @@ class Config:
     scale: float = 20.0  # beta of the loss
     threads: int = 2
     checkpoint_steps: int = 100
+
+    def __post_init__(self) -> None:
+        """Refuse what is no kind of network."""
+        if self.kind not in get_args(Kind):
+            raise InvalidValue(f"kind must be encoder or verifier, got {self.kind!r}")
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, paths as text."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,11 +12,12 @@ import numpy as np
 
 from coder_ir.datasets.sample import load_sample
 from coder_ir.encoders.combined import CombinedEncoder
-from coder_ir.encoders.folder import Manifest, Pooling, Role, file_sha256
+from coder_ir.encoders.folder import Manifest, Pooling, Reading, Role, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder, Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
 from coder_ir.errors import InvalidValue, MissingExtra
-from coder_ir.training.bert_graph import Shape, Weights, build, shared_layers
+from coder_ir.training.bert_graph import HEAD, Shape, Weights, build, shared_layers
+from coder_ir.training.learners import load_head
 from coder_ir.training.sentences import load_triplets
 from coder_ir.training.wordnet import load_antonyms
 from coder_ir.types import Encoder, Floats, Space, Triplet
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LEAST_COSINE = 0.99
 _CHECKED_TEXTS = 500
 _TRUNK = "shared.onnx"
+_VERIFIER = "verifier.onnx"
 _SPACES: tuple[Space, Space] = ("topical", "compatibility")
 
 
@@ -41,6 +42,7 @@ class ExportPlan:
     name: str
     licence: str
     check: Path | None = None  # triplets; None: the package's sample and WordNet glosses
+    verifier: Path | None = None  # trained over the same frozen layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,8 @@ def export_model(plan: ExportPlan) -> ExportReport:
     limit = min(topical.max_length, _network(compatibility).config.max_position_embeddings)
     topical.model.max_seq_length = compatibility.model.max_seq_length = limit
     shared, graphs = _graphs(topical, compatibility)
+    if plan.verifier:
+        graphs[_VERIFIER] = _verifier_graph(plan.verifier, topical, shared)
     roles = [_role(e, s) for e, s in zip((topical, compatibility), _SPACES, strict=True)]
     plan.output.mkdir(parents=True, exist_ok=True)
     _save_tokenizer(topical, compatibility, plan.output)
@@ -106,13 +110,21 @@ def export_model(plan: ExportPlan) -> ExportReport:
         topical=roles[0],
         compatibility=roles[1],
         trunk=_TRUNK if shared else None,
+        verifier=Reading(_VERIFIER, "score") if plan.verifier else None,
         sha256={file: file_sha256(plan.output / file) for file in sorted(files)},
     ).save(plan.output)
-    card = Path(plan.compatibility) / "README.md"
-    if card.is_file():
-        shutil.copy(card, plan.output / "README.md")
+    _save_card(plan)
     torch_pair = CombinedEncoder(topical, compatibility, spec="torch")
     return compare(torch_pair, OnnxEncoder(plan.output), plan.check, shared)
+
+
+def _save_card(plan: ExportPlan) -> None:
+    """The cards of what was trained, one after the other."""
+    trained = [Path(plan.compatibility), *filter(None, [plan.verifier])]
+    cards = [card for folder in trained if (card := folder / "README.md").is_file()]
+    if cards:
+        text = "\n".join(card.read_text(encoding="utf-8") for card in cards)
+        (plan.output / "README.md").write_text(text, encoding="utf-8")
 
 
 def _graphs(
@@ -130,6 +142,23 @@ def _graphs(
         layers = range(shared, shape.layers)
         graphs[f"{space}.onnx"] = build(own, shape, layers, output=space)
     return shared, graphs
+
+
+def _verifier_graph(
+    folder: Path, topical: SentenceTransformerEncoder, shared: int
+) -> onnx.ModelProto:
+    """The verifier's own layers; those below must be the trunk's."""
+    head = load_head(folder)
+    network = SentenceTransformerEncoder(str(folder), runtime=Runtime())
+    shape = Shape.from_config(_network(network).config)
+    same = shared_layers(_weights(topical), _weights(network), shape.layers)
+    if not shared or same != shared:
+        raise InvalidValue(
+            f"{folder} shares {same} layers with {topical.name}, the two encoders share {shared}; "
+            "a verifier needs the same lower layers, so train both with one frozen_layers"
+        )
+    layers = range(shared, shape.layers)
+    return build(_weights(network), shape, layers, output="score", head=head)
 
 
 def quantise(graph: onnx.ModelProto, path: Path) -> None:
@@ -153,6 +182,7 @@ def quantise(graph: onnx.ModelProto, path: Path) -> None:
             per_channel=True,
             reduce_range=True,
             weight_type=QuantType.QInt8,
+            nodes_to_exclude=[HEAD],
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )
 

@@ -1,4 +1,4 @@
-"""Two-stage training of the compatibility encoder: loss, batches, checkpoints, log."""
+"""Training in stages: batches, checkpoints, log, development figures."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 from coder_ir.encoders.folder import file_sha256
 from coder_ir.errors import InvalidValue, MissingExtra, NotFound
 from coder_ir.training.config import Config, Stage
-from coder_ir.training.loss import contrastive_loss, positives_of
+from coder_ir.training.learners import Learner, learner_of
+from coder_ir.training.loss import positives_of
 from coder_ir.training.model_card import write_model_card
 from coder_ir.training.sentences import load_triplets
-from coder_ir.training.tower import Tower, load_base
+from coder_ir.training.tower import Tower
 from coder_ir.types import Triplet
 
 if TYPE_CHECKING:
@@ -31,16 +32,16 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Development:
-    """How an encoder does on held-out triplets."""
+    """How a network does on held-out triplets."""
 
     triplets: int
     accuracy: float  # share with the satisfying passage scored above the violating one
     paired: float  # share of groups of two or more triplets that are right throughout
-    margin: float  # mean cosine difference, satisfying minus violating
+    margin: float  # mean difference of scores, satisfying minus violating
 
 
 def train(config: Config, *, report: Report) -> Path:
-    """Run or resume all stages; returns the folder of the finished encoder.
+    """Run or resume all stages; returns the folder of the finished network.
 
     Killed at any moment and started again with the same config, it goes on from the last
     checkpoint and ends with the same weights.
@@ -54,13 +55,12 @@ def train(config: Config, *, report: Report) -> Path:
     config.output.mkdir(parents=True, exist_ok=True)
     _claim(config)
     torch.manual_seed(config.seed)
-    model = load_base(config.base, max_length=config.max_length, query_prefix=config.query_prefix)
-    tower = Tower(model, frozen_layers=config.frozen_layers, max_length=config.max_length)
+    learner = learner_of(config)
     scores: dict[str, Any] = {}
     for stage in config.stages:
-        scores[stage.name] = _run_stage(config, stage, tower, report)
+        scores[stage.name] = _run_stage(config, stage, learner, report)
     finished = config.output / "model"
-    model.save(str(finished))
+    learner.save(finished)
     record = {
         "config": config.as_json(),
         "data": data_hashes(config),
@@ -128,7 +128,7 @@ def _claim(config: Config) -> None:
     path.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
 
 
-def _run_stage(config: Config, stage: Stage, tower: Tower, report: Report) -> dict[str, float]:
+def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -> dict[str, float]:
     import torch
 
     triplets = load_triplets(stage.triplets)
@@ -138,18 +138,18 @@ def _run_stage(config: Config, stage: Stage, tower: Tower, report: Report) -> di
     batches = [
         b for e in range(stage.epochs) for b in plan(triplets, stage.batch_size, config.seed + e)
     ]
-    parameters = tower.parameters()
+    parameters = learner.parameters()
     optimiser = torch.optim.AdamW([p for _, p in parameters], lr=stage.learning_rate)
     checkpoint = Checkpoint(config.output / f"checkpoint-{stage.name}.safetensors")
     step = checkpoint.load(parameters, optimiser)
     if step < len(batches) or held_out:
-        _cache(config, triplets if step < len(batches) else [], held_out, tower, report)
+        _cache(config, triplets if step < len(batches) else [], held_out, learner.tower, report)
     positives = positives_of(triplets)
     per_epoch = len(batches) // stage.epochs
     started, losses = time.monotonic(), []
     while step < len(batches):
         _set_rate(optimiser, stage, step, len(batches))
-        loss = contrastive_loss(tower, batches[step], positives, config=config, stage=stage)
+        loss = learner.loss(batches[step], positives, stage)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_([p for _, p in parameters], 1.0)
@@ -166,11 +166,11 @@ def _run_stage(config: Config, stage: Stage, tower: Tower, report: Report) -> di
                 step,
                 len(batches),
                 report,
-                **asdict(develop(tower, held_out, config)),
+                **asdict(develop(learner, held_out)),
             )
         if step % config.checkpoint_steps == 0 or step == len(batches):
             checkpoint.save(parameters, optimiser, step)
-    return asdict(develop(tower, held_out, config)) if held_out else {}
+    return asdict(develop(learner, held_out)) if held_out else {}
 
 
 def _cache(
@@ -209,12 +209,9 @@ def plan(triplets: Sequence[Triplet], batch_size: int, seed: int) -> list[list[T
     return [batch for batch in batches if len(batch) > 1]
 
 
-def develop(tower: Tower, triplets: Sequence[Triplet], config: Config) -> Development:
+def develop(learner: Learner, triplets: Sequence[Triplet]) -> Development:
     """Score held-out triplets."""
-    queries = tower.embed([config.query_prefix + t.query for t in triplets], train=False)
-    satisfying = tower.embed([t.satisfying for t in triplets], train=False)
-    violating = tower.embed([t.violating for t in triplets], train=False)
-    margins = ((queries * satisfying).sum(1) - (queries * violating).sum(1)).tolist()
+    margins = learner.margins(triplets)
     groups: dict[str, list[bool]] = defaultdict(list)
     for triplet, margin in zip(triplets, margins, strict=True):
         groups[triplet.group].append(margin > 0)

@@ -13,14 +13,9 @@ def model_card(record: dict[str, Any]) -> str:
     """Markdown: recipe, data with hashes, development figures, limits."""
     config = record["config"]
     lines = [
-        "# Compatibility encoder",
-        "",
-        f"Fine-tuned from `{Path(config['base']).name}` with coder-ir: a bi-encoder whose cosine "
-        "says how well a passage keeps to the constraint a query states.",
-        "",
-        f"Mean pooling, {config['max_length']} tokens in training, query prefix "
-        f"`{config['query_prefix']}`, {config['frozen_layers']} lower layers frozen, "
-        f"multiple negatives ranking loss with scale {config['scale']}, seed {config['seed']}.",
+        *(_verifier(config) if config.get("kind") == "verifier" else _encoder(config)),
+        f"{config['max_length']} tokens in training, query prefix `{config['query_prefix']}`, "
+        f"{config['frozen_layers']} lower layers frozen, seed {config['seed']}.",
         f"Trained with {record['software']}.",
         "",
         "| stage | epochs | batch | learning rate | further terms | triplet file | sha256 |",
@@ -52,6 +47,28 @@ def model_card(record: dict[str, Any]) -> str:
         "query's topic; it is not a probability.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _encoder(config: dict[str, Any]) -> list[str]:
+    return [
+        "# Compatibility encoder",
+        "",
+        f"Fine-tuned from `{Path(config['base']).name}` with coder-ir: a bi-encoder whose cosine "
+        "says how well a passage keeps to the constraint a query states.",
+        "",
+        f"Mean pooling, multiple negatives ranking loss with scale {config['scale']},",
+    ]
+
+
+def _verifier(config: dict[str, Any]) -> list[str]:
+    return [
+        "# Verifier",
+        "",
+        "A cross-encoder trained with coder-ir: it reads query and passage together, above lower "
+        "layers that see each alone, and starts from the trained compatibility encoder.",
+        "",
+        "Logistic loss on each passage and on the pair of a triplet,",
+    ]
 
 
 def _terms(stage: dict[str, Any]) -> str:

@@ -84,7 +84,7 @@ class Tower:
         todo = sorted({text for text in texts if text not in self._cache}, key=len)
         done(len(texts) - len(todo))
         with torch.inference_mode():
-            for batch in _chunks(todo, 64):
+            for batch in chunks(todo, 64):
                 hidden, mask = self._lower(batch)
                 for text, rows, length in zip(batch, hidden, mask.sum(1).tolist(), strict=True):
                     self._cache[text] = rows[:length].to(torch.float16).clone()
@@ -100,7 +100,7 @@ class Tower:
         self.network.train(train)
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         with nullcontext() if train else torch.inference_mode():
-            parts = [self._embed([texts[i] for i in part]) for part in _chunks(order, 8)]
+            parts = [self._embed([texts[i] for i in part]) for part in chunks(order, 8)]
             back = sorted(range(len(order)), key=lambda i: order[i])
             return torch.cat(parts)[back]
 
@@ -110,7 +110,7 @@ class Tower:
 
         new = list(dict.fromkeys(text for text in texts if text not in self._first))
         with torch.no_grad():
-            for part in _chunks(sorted(new, key=len), 8):
+            for part in chunks(sorted(new, key=len), 8):
                 self._first.update(zip(part, self._embed(part, self._base), strict=True))
         return torch.stack([self._first[text] for text in texts])
 
@@ -119,15 +119,27 @@ class Tower:
 
         network = network or self.network
         if self.frozen_layers:
-            hidden, mask = self._cached(texts)
-            bias = _attention_bias(mask)
-            for layer in network.encoder.layer[self.frozen_layers :]:
-                hidden = _first(layer(hidden, attention_mask=bias))
+            hidden, mask = _padded([self._cache[text].float() for text in texts])
+            hidden = self._upper(hidden, mask, network)
         else:
             hidden, mask = self._whole(texts, network)
         weights = mask.unsqueeze(-1).to(hidden.dtype)
         pooled = (hidden * weights).sum(1) / weights.sum(1)
         return torch.nn.functional.normalize(pooled, dim=1)
+
+    def side_by_side(self, pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
+        """Token vectors of two texts that saw each other above the frozen layers; both cached."""
+        import torch
+
+        rows = [torch.cat([self._cache[one], self._cache[two]]).float() for one, two in pairs]
+        hidden, mask = _padded(rows)
+        return self._upper(hidden, mask, self.network)
+
+    def _upper(self, hidden: torch.Tensor, mask: torch.Tensor, network: Any) -> torch.Tensor:
+        bias = _attention_bias(mask)
+        for layer in network.encoder.layer[self.frozen_layers :]:
+            hidden = _first(layer(hidden, attention_mask=bias))
+        return hidden
 
     def _tokens(self, texts: Sequence[str]) -> Any:
         return self.tokenizer(
@@ -150,13 +162,14 @@ class Tower:
             hidden = _first(layer(hidden, attention_mask=bias))
         return hidden, tokens["attention_mask"]
 
-    def _cached(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        import torch
 
-        rows = [self._cache[text].float() for text in texts]
-        hidden = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
-        lengths = torch.tensor([len(row) for row in rows])
-        return hidden, (torch.arange(hidden.shape[1])[None] < lengths[:, None]).long()
+def _padded(rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Texts of different length as one batch, and its mask."""
+    import torch
+
+    hidden = torch.nn.utils.rnn.pad_sequence(list(rows), batch_first=True)
+    lengths = torch.tensor([len(row) for row in rows])
+    return hidden, (torch.arange(hidden.shape[1])[None] < lengths[:, None]).long()
 
 
 def _attention_bias(mask: torch.Tensor) -> torch.Tensor:
@@ -170,6 +183,7 @@ def _first(output: Any) -> Any:
     return output[0] if isinstance(output, tuple) else output
 
 
-def _chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+def chunks(items: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    """Slices of at most `size` items."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
