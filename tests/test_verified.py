@@ -211,8 +211,9 @@ class TestRisks:
         found = risks(doubtful, fitted)
         assert found == pytest.approx([0.1, 0.05, 0.1, 0.18, 0.05])
 
-    def test_without_a_fit_for_readings_there_is_one_risk_for_all(self):
-        assert risks(self.pool, Calibration(EVEN, self.by_cosine)) == pytest.approx([1 / 4] * 5)
+    def test_without_a_fit_for_readings_the_reading_is_the_chance_of_satisfying(self):
+        found = risks(self.pool, Calibration(EVEN, self.by_cosine))
+        assert found == pytest.approx([0, 1 / 4, 0, 1, 1 / 4])
 
     def test_a_pool_that_was_not_read_has_the_risk_of_cosines(self):
         fitted = Calibration(EVEN, self.by_cosine, read_risk=self.by_reading)

@@ -321,7 +321,7 @@ class Retriever:
     ) -> Candidates:
         """What a policy is given for a query: candidates, both scores, the constraint's words."""
         found = self.store.candidates(
-            vectors, n=max(options.n, options.k), spaces=policy.spaces, where=where
+            vectors, n=max(options.n, options.k, options.verify), spaces=policy.spaces, where=where
         )
         constraint = stated(query, vectors.topical[0], self.calibration, options)
         pool = replace(found, constraint=constraint)
@@ -345,9 +345,9 @@ class Retriever:
             sentences = split_sentences(hit.passage_text)
             rest = [" ".join(sentences[:i] + sentences[i + 1 :]) for i in range(len(sentences))]
             if len(sentences) > 1:
-                vectors = self.encoder.encode(rest, kind="document")
-                without = cosine(vectors.compatibility, query.compatibility[0])
-                decisive = int(np.argmax(np.abs(without - hit.compatibility)))
+                vectors = self.encoder.encode([hit.passage_text, *rest], kind="document")
+                whole, *without = cosine(vectors.compatibility, query.compatibility[0])
+                decisive = int(np.argmax(np.abs(np.array(without) - whole)))
             else:
                 decisive = 0
             hits.append(replace(hit, decisive=sentences[decisive] if sentences else ""))

@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from coder_ir.calibration import Calibration
+from coder_ir.calibration import Calibration, Logistic
 from coder_ir.constraints import detect
 from coder_ir.errors import InvalidValue
 from coder_ir.intake import check_text
@@ -161,7 +161,8 @@ def verified(
 ) -> tuple[Candidates, Order]:
     """The first documents of an order, ranked anew by compatibility as a verifier reads it.
 
-    Each is read by its best passage; the rest follow as they were.
+    Each is read by its best passage, and these passages are the pool the policy then sees; the
+    rest follow as they were.
     """
     best, _ = _by_document(order, pool)
     chosen = sorted(verdict.position for verdict in best[:first])
@@ -188,7 +189,7 @@ def verified(
 def reading(compatibility: Scores, logits: Scores, calibration: Calibration | None) -> Scores:
     """Compatibility as a verifier sees it, in [0, 1]: its logits, weighed with the cosines."""
     if calibration is None or calibration.reading is None:
-        return np.asarray(1 / (1 + np.exp(-logits)))
+        return Logistic((1.0,), 0.0).probability(logits[:, None])
     return calibration.reading.probability(np.stack([compatibility, logits], axis=1))
 
 
@@ -204,8 +205,10 @@ def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
     breach = np.zeros(len(pool)) if pool.breach is None else pool.breach
     features = np.stack([pool.topical, pool.compatibility, breach], axis=1)
     risk = calibration.risk.probability(features)
-    if pool.verified is not None and calibration.read_risk is not None:
-        risk = np.where(pool.verified, calibration.read_risk.probability(features), risk)
+    if pool.verified is not None:
+        fitted = calibration.read_risk
+        read = fitted.probability(features) if fitted else 1 - pool.compatibility
+        risk = np.where(pool.verified, read, risk)
     return np.asarray(certain * risk)
 
 

@@ -6,9 +6,7 @@ import pytest
 from coder_ir.datasets.beir import load_corpus, load_queries
 from coder_ir.datasets.qrels import load_qrels
 from coder_ir.errors import InvalidFile, NotFound
-from coder_ir.types import Document, Qrels, Query
-
-HEADER = "query-id\tcorpus-id\tscore\n"
+from coder_ir.types import Document, Query
 
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:
@@ -67,63 +65,6 @@ class TestQueries:
     def test_a_missing_file_is_named(self, tmp_path: Path):
         with pytest.raises(NotFound, match=r"no query file .*queries\.jsonl"):
             load_queries(tmp_path / "queries.jsonl")
-
-
-class TestQrels:
-    @pytest.mark.parametrize("header", [HEADER, ""], ids=["with header", "without header"])
-    def test_grades_are_read(self, tmp_path: Path, header: str):
-        path = written(tmp_path, "test.tsv", f"{header}q1\td1\t2\nq1\td2\t-1\nq2\td1\t0\n")
-        assert load_qrels(path) == Qrels({"q1": {"d1": 2, "d2": -1}, "q2": {"d1": 0}})
-
-    def test_ids_stay_text(self, tmp_path: Path):
-        path = written(tmp_path, "test.tsv", "007\t0042\t1\n")
-        assert load_qrels(path) == Qrels({"007": {"0042": 1}})
-
-    def test_windows_line_ends_are_read(self, tmp_path: Path):
-        path = written(tmp_path, "test.tsv", f"{HEADER}q1\td1\t1\n".replace("\n", "\r\n"))
-        assert load_qrels(path) == Qrels({"q1": {"d1": 1}})
-
-    def test_a_byte_order_mark_is_no_part_of_the_first_id(self, tmp_path: Path):
-        path = written(tmp_path, "test.tsv", b"\xef\xbb\xbfq1\td1\t1\n")
-        assert load_qrels(path) == Qrels({"q1": {"d1": 1}})
-
-    def test_blank_lines_are_passed_over(self, tmp_path: Path):
-        path = written(tmp_path, "test.tsv", f"{HEADER}q1\td1\t1\n\n")
-        assert load_qrels(path) == Qrels({"q1": {"d1": 1}})
-
-    def test_a_quotation_mark_is_an_ordinary_character(self, tmp_path: Path):
-        path = written(tmp_path, "test.tsv", 'q1\t"d1\t1\nq2\td2\t1\n')
-        assert load_qrels(path) == Qrels({"q1": {'"d1': 1}, "q2": {"d2": 1}})
-
-    @pytest.mark.parametrize(
-        "bad",
-        ["q1\td1", "q1\td1\tmuch", "q1 d1 1", "q1\td1\t1.5", "q1\td1\t"],
-        ids=["two cells", "no number", "spaces", "fraction", "empty grade"],
-    )
-    def test_a_bad_line_is_named(self, tmp_path: Path, bad: str):
-        path = written(tmp_path, "test.tsv", f"{HEADER}q1\td1\t1\n{bad}\n")
-        with pytest.raises(InvalidFile, match="is not query, document, grade") as caught:
-            load_qrels(path)
-        assert f"{path}:3" in str(caught.value)
-
-    def test_a_bad_first_line_is_not_taken_for_a_header(self, tmp_path: Path):
-        path = written(tmp_path, "test.tsv", "q1\td1\t1.5\nq2\td2\t1\n")
-        with pytest.raises(InvalidFile, match=r"test\.tsv:1"):
-            load_qrels(path)
-
-    def test_the_four_cells_of_a_trec_line_are_not_misread_as_three(self, tmp_path: Path):
-        path = written(tmp_path, "test.tsv", "1\t0\t31715818\t1\n")
-        with pytest.raises(InvalidFile, match=r"test\.tsv:1 is not query, document, grade"):
-            load_qrels(path)
-
-    def test_a_file_that_is_not_utf8_is_named(self, tmp_path: Path):
-        path = written(tmp_path, "test.tsv", f"{HEADER}q1\tcaf".encode() + b"\xe9\t1\n")
-        with pytest.raises(InvalidFile, match=r"test\.tsv.* is not UTF-8"):
-            load_qrels(path)
-
-    def test_a_missing_file_is_named(self, tmp_path: Path):
-        with pytest.raises(NotFound, match=r"no judgement file .*test\.tsv"):
-            load_qrels(tmp_path / "test.tsv")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
 from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from coder_ir.metrics import (
     first_violation_at,
     mean_with_interval,
     ndcg_at,
+    p_value,
     per_query,
     recall_at,
     violation_at,
@@ -110,3 +112,44 @@ class TestDifference:
     def test_unequal_lengths_are_refused(self):
         with pytest.raises(InvalidValue, match="needs equal lengths, got 2 and 1"):
             difference([0.1, 0.2], [0.1])
+
+
+class TestPValue:
+    one, two = np.random.default_rng(8).uniform(0, 1, (2, 40)).tolist()
+
+    @pytest.mark.parametrize(
+        "apart",
+        [[1.0, 1.0, 1.0], [0.5, -0.1, 0.3, 0.2], [0.1] * 6, [1.0, -1.0, 0.25, 0.0, 0.5]],
+        ids=["three alike", "mixed", "six alike", "with a zero"],
+    )
+    def test_it_is_the_share_of_sign_flips_that_part_the_runs_as_far(self, apart: list[float]):
+        flips = [abs(np.dot(signs, apart)) for signs in product((-1, 1), repeat=len(apart))]
+        exact = np.mean([far >= abs(sum(apart)) - 1e-9 for far in flips])
+        # 10,000 flips: three standard errors are at most 0.015.
+        assert p_value([0.0] * len(apart), apart) == pytest.approx(exact, abs=0.015)
+
+    def test_equal_runs_have_a_value_of_one(self):
+        assert p_value(self.one, self.one) == 1.0
+
+    def test_which_run_comes_first_does_not_matter(self):
+        assert p_value(self.one, self.two) == p_value(self.two, self.one)
+
+    def test_a_gap_on_every_query_is_next_to_zero_but_not_zero(self):
+        assert p_value([0.0] * 100, [1.0] * 100) == pytest.approx(1 / 10_001)
+
+    def test_chance_alone_is_significant_as_often_as_it_claims(self):
+        rng = np.random.default_rng(9)
+        pairs = [rng.uniform(0, 1, (2, 30)).tolist() for _ in range(200)]
+        found = sum(p_value(one, two) < 0.1 for one, two in pairs)
+        assert 8 <= found <= 34  # 20 expected, three standard errors to each side
+
+    def test_it_is_seeded(self):
+        assert p_value(self.one, self.two, seed=1) == p_value(self.one, self.two, seed=1)
+        assert p_value(self.one, self.two, seed=1) != p_value(self.one, self.two, seed=2)
+
+    @pytest.mark.parametrize(
+        ("one", "two"), [([], []), ([0.1], [0.1, 0.2])], ids=["none", "uneven"]
+    )
+    def test_lengths_that_do_not_pair_are_refused(self, one: list[float], two: list[float]):
+        with pytest.raises(InvalidValue, match=f"got {len(one)} and {len(two)}"):
+            p_value(one, two)

@@ -1,6 +1,12 @@
 import pytest
 
-from coder_ir.metrics import first_violation_at, pairwise_accuracy, violation_at
+from coder_ir.metrics import (
+    first_violation_at,
+    over_exclusion,
+    pairwise_accuracy,
+    survival_at,
+    violation_at,
+)
 from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING
 
 GRADES = {"good": SATISFYING, "plain": NEUTRAL, "bad": VIOLATING, "worse": VIOLATING}
@@ -62,6 +68,38 @@ class TestFirstViolationAt:
 
     def test_k_is_ten_unless_given(self):
         assert first_violation_at(["good"], GRADES) == 11
+
+
+class TestSurvivalAt:
+    @pytest.mark.parametrize(
+        ("k", "value"), [(1, 1.0), (2, 1.0), (3, 0.0), (10, 0.0)], ids=lambda x: str(x)
+    )
+    def test_it_lasts_until_the_first_violating_document(self, k: int, value: float):
+        assert survival_at(["good", "plain", "bad", "worse"], GRADES, k=k) == value
+
+    @pytest.mark.parametrize("ranked", [[], ["good", "unknown"]], ids=["nothing", "none violates"])
+    def test_without_a_violating_document_it_lasts_for_ever(self, ranked: list[str]):
+        assert survival_at(ranked, GRADES, k=1000) == 1.0
+
+
+class TestOverExclusion:
+    grades = {"a": SATISFYING, "b": SATISFYING, "c": 3, "d": 2, "plain": NEUTRAL, "bad": VIOLATING}
+
+    @pytest.mark.parametrize(
+        ("filtered", "share"),
+        [([], 0.0), (["a"], 0.25), (["b", "c", "d"], 0.75), (["a", "b", "c", "d"], 1.0)],
+        ids=["none", "one of four", "three of four", "all"],
+    )
+    def test_it_is_the_share_of_satisfying_documents_filtered(
+        self, filtered: list[str], share: float
+    ):
+        assert over_exclusion(filtered, self.grades) == share
+
+    def test_filtering_any_other_document_costs_nothing(self):
+        assert over_exclusion(["plain", "bad", "unknown"], self.grades) == 0.0
+
+    def test_it_is_zero_when_nothing_is_satisfying(self):
+        assert over_exclusion(["plain", "bad"], {"plain": NEUTRAL, "bad": VIOLATING}) == 0.0
 
 
 class TestPairwiseAccuracy:

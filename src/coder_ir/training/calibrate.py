@@ -16,7 +16,7 @@ from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
 from coder_ir.encoders.registry import load_verifier
 from coder_ir.errors import InvalidValue, MissingExtra
-from coder_ir.searching import STATED, breaches, reading
+from coder_ir.searching import STATED, breaches
 from coder_ir.training.queries import LabelledQuery, read_queries, statements
 from coder_ir.training.sentences import load_triplets
 from coder_ir.training.sources import item_group, read_contrast_items
@@ -92,10 +92,12 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
     risk = _fit(found.features, found.breaks, strength=_RISK_STRENGTH)
     fitted = Calibration(detector, risk)
     if found.logits is not None:
-        fitted = replace(fitted, reading=_fit_reading(found, found.logits))
-        read = _read(found, fitted)
-        read_risk = _fit(read.features, read.breaks, strength=_RISK_STRENGTH)
-        fitted = replace(fitted, read_risk=read_risk)
+        read = _read(found, found.logits)
+        fitted = replace(
+            fitted,
+            reading=_fit_reading(found, found.logits, np.ones(len(found.breaks), dtype=np.bool_)),
+            read_risk=_fit(read.features, read.breaks, strength=_RISK_STRENGTH),
+        )
     _store(fitted, folder)
     constrained = np.array([query.constrained for query in asked])
     excludes = np.array([query.excludes for query in asked])
@@ -104,7 +106,7 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
         exclusions_found=float((held_out[excludes] >= STATED).mean()),
         false_alarms=float((held_out[~constrained] >= STATED).mean()),
         risk=_risk_curve(found),
-        read_risk=_risk_curve(_read(found, fitted)) if fitted.reading else None,
+        read_risk=_read_curve(found),
     )
 
 
@@ -116,8 +118,7 @@ def cross_fitted_risks(
     The second curve is that of verified hits.
     """
     found = _judgements(encoder, written, calibration.detector)
-    read = _risk_curve(_read(found, calibration)) if calibration.reading else None
-    return _risk_curve(found), read
+    return _risk_curve(found), _read_curve(found)
 
 
 def _store(fitted: Calibration, folder: Path) -> None:
@@ -135,19 +136,27 @@ def _store(fitted: Calibration, folder: Path) -> None:
         (folder / old).unlink(missing_ok=True)
 
 
-def _fit_reading(found: _Judgements, logits: Scores) -> Logistic:
+def _fit_reading(found: _Judgements, logits: Scores, rows: NDArray[np.bool_]) -> Logistic:
     """That a passage satisfies, against that it violates, from cosine and logit."""
-    features = np.stack([found.features[:, 1], logits], axis=1)[~found.neutral]
-    return _fit(features, ~found.breaks[~found.neutral], strength=_RISK_STRENGTH)
+    chosen = rows & ~found.neutral
+    features = np.stack([found.features[:, 1], logits], axis=1)[chosen]
+    return _fit(features, ~found.breaks[chosen], strength=_RISK_STRENGTH)
 
 
-def _read(found: _Judgements, calibration: Calibration) -> _Judgements:
-    """The same pairs with compatibility as the verifier sees it."""
-    if found.logits is None:
-        raise InvalidValue("the model has no verifier to calibrate")
+def _read(found: _Judgements, logits: Scores) -> _Judgements:
+    """The same pairs with compatibility as read, each fold by a fit on the others."""
     features = found.features.copy()
-    features[:, 1] = reading(features[:, 1], found.logits, calibration)
+    for part in range(FOLDS):
+        own = found.fold == part
+        fitted = _fit_reading(found, logits, ~own)
+        both = np.stack([found.features[own, 1], logits[own]], axis=1)
+        features[own, 1] = fitted.probability(both)
     return replace(found, features=features)
+
+
+def _read_curve(found: _Judgements) -> Curve | None:
+    """Reliability of the risk of verified hits."""
+    return None if found.logits is None else _risk_curve(_read(found, found.logits))
 
 
 def reliability(risks: Scores, breaks: NDArray[np.bool_]) -> Curve:

@@ -96,7 +96,9 @@ def export_model(plan: ExportPlan) -> ExportReport:
     topical.model.max_seq_length = compatibility.model.max_seq_length = limit
     shared, graphs = _graphs(topical, compatibility)
     if plan.verifier:
-        graphs[_VERIFIER] = _verifier_graph(plan.verifier, topical, shared)
+        graphs[_VERIFIER] = _verifier_graph(
+            plan.verifier, topical, compatibility.query_prefix, shared
+        )
     roles = [_role(e, s) for e, s in zip((topical, compatibility), _SPACES, strict=True)]
     plan.output.mkdir(parents=True, exist_ok=True)
     _save_tokenizer(topical, compatibility, plan.output)
@@ -145,7 +147,7 @@ def _graphs(
 
 
 def _verifier_graph(
-    folder: Path, topical: SentenceTransformerEncoder, shared: int
+    folder: Path, topical: SentenceTransformerEncoder, query_prefix: str, shared: int
 ) -> onnx.ModelProto:
     """The verifier's own layers; those below must be the trunk's."""
     head = load_head(folder)
@@ -156,6 +158,11 @@ def _verifier_graph(
         raise InvalidValue(
             f"{folder} shares {same} layers with {topical.name}, the two encoders share {shared}; "
             "a verifier needs the same lower layers, so train both with one frozen_layers"
+        )
+    if network.query_prefix != query_prefix:
+        raise InvalidValue(
+            f"{folder} was trained with the query prefix {network.query_prefix!r}, the encoder "
+            f"with {query_prefix!r}; train both with one query_prefix"
         )
     layers = range(shared, shape.layers)
     return build(_weights(network), shape, layers, output="score", head=head)

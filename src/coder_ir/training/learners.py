@@ -94,6 +94,12 @@ class VerifierLearner:
 
         if not config.frozen_layers:
             raise InvalidValue("a verifier needs frozen_layers of 1 or more, got 0")
+        for stage in config.stages:
+            if stage.symmetric or stage.pairwise or stage.anchor:
+                raise InvalidValue(
+                    f"stage {stage.name!r} sets symmetric, pairwise or anchor, terms of an "
+                    "encoder's loss; a verifier has none of them"
+                )
         self.model = model
         self.tower = tower
         self.config = config
