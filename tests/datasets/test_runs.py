@@ -231,7 +231,7 @@ class TestRefused:
 
     @pytest.mark.parametrize("content", ["", "\n \r\n", "\ufeff", "{}"], ids=repr)
     def test_a_run_without_queries_is_refused(self, tmp_path: Path, content: str):
-        with pytest.raises(InvalidFile, match="run (is empty|holds no queries)"):
+        with pytest.raises(InvalidFile, match=r"run (is empty|holds no queries)"):
             load_run(written(tmp_path, content), depth=10)
 
     @pytest.mark.parametrize(
@@ -249,5 +249,5 @@ class TestRefused:
             load_run(path, depth=10)
 
     def test_a_missing_file_is_named(self, tmp_path: Path):
-        with pytest.raises(NotFound, match="no run file .*run"):
+        with pytest.raises(NotFound, match=r"no run file .*run"):
             load_run(tmp_path / "run", depth=10)

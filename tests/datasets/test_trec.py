@@ -120,3 +120,9 @@ def test_a_run_that_fails_half_way_leaves_the_old_file(path: Path):
 def test_a_finished_run_leaves_no_other_file(path: Path):
     write_run(path, [("q1", ranking([0.5]))], tag="seq")
     assert [file.name for file in path.parent.iterdir()] == ["run.trec"]
+
+
+def test_large_equal_scores_stay_apart_in_32_bits(path: Path):
+    write_run(path, [("q", ranking([30.0] * 5 + [29.999999]))], tag="bm25")
+    scores = np.array(written_scores(path), dtype=np.float32)
+    assert (np.diff(scores) < 0).all()

@@ -10,6 +10,7 @@ from coder_ir.metrics import (
 from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING
 
 GRADES = {"good": SATISFYING, "plain": NEUTRAL, "bad": VIOLATING, "worse": VIOLATING}
+FOUR_GOOD = {"a": SATISFYING, "b": SATISFYING, "c": 3, "d": 2, "plain": NEUTRAL, "bad": VIOLATING}
 
 
 class TestViolationAt:
@@ -71,9 +72,7 @@ class TestFirstViolationAt:
 
 
 class TestSurvivalAt:
-    @pytest.mark.parametrize(
-        ("k", "value"), [(1, 1.0), (2, 1.0), (3, 0.0), (10, 0.0)], ids=lambda x: str(x)
-    )
+    @pytest.mark.parametrize(("k", "value"), [(1, 1.0), (2, 1.0), (3, 0.0), (10, 0.0)], ids=str)
     def test_it_lasts_until_the_first_violating_document(self, k: int, value: float):
         assert survival_at(["good", "plain", "bad", "worse"], GRADES, k=k) == value
 
@@ -83,8 +82,6 @@ class TestSurvivalAt:
 
 
 class TestOverExclusion:
-    grades = {"a": SATISFYING, "b": SATISFYING, "c": 3, "d": 2, "plain": NEUTRAL, "bad": VIOLATING}
-
     @pytest.mark.parametrize(
         ("filtered", "share"),
         [([], 0.0), (["a"], 0.25), (["b", "c", "d"], 0.75), (["a", "b", "c", "d"], 1.0)],
@@ -93,10 +90,10 @@ class TestOverExclusion:
     def test_it_is_the_share_of_satisfying_documents_filtered(
         self, filtered: list[str], share: float
     ):
-        assert over_exclusion(filtered, self.grades) == share
+        assert over_exclusion(filtered, FOUR_GOOD) == share
 
     def test_filtering_any_other_document_costs_nothing(self):
-        assert over_exclusion(["plain", "bad", "unknown"], self.grades) == 0.0
+        assert over_exclusion(["plain", "bad", "unknown"], FOUR_GOOD) == 0.0
 
     def test_it_is_zero_when_nothing_is_satisfying(self):
         assert over_exclusion(["plain", "bad"], {"plain": NEUTRAL, "bad": VIOLATING}) == 0.0

@@ -14,7 +14,7 @@ from coder_ir.datasets.documents import json_lines
 from coder_ir.errors import InvalidFile, NotFound
 
 Rankings = dict[str, list[str]]
-_CHUNK = 1 << 25  # bytes parsed at a time
+_CHUNK = 1 << 18  # bytes parsed at a time; small lists of words stay in the cache
 _TREC, _MSMARCO = 6, 3  # columns
 _QUERY_FIELDS = ("query_id", "qid", "_id")
 _DOC_FIELDS = ("doc_id", "docid", "pid")

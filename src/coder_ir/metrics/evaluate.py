@@ -10,6 +10,7 @@ from coder_ir.types import Qrels
 
 Metric = Callable[[Sequence[str], Mapping[str, int]], float]
 _RESAMPLES = 2000
+_AT_ONCE = 50  # resamples drawn together
 _FLIPS = 10_000
 _FLIPS_AT_ONCE = 500
 
@@ -40,8 +41,12 @@ def mean_with_interval(values: Sequence[float], *, seed: int = 13) -> Estimate:
     if not values:
         raise InvalidValue("a mean needs at least one judged query, got none")
     data = np.asarray(values, dtype=np.float64)
-    draws = np.random.default_rng(seed).integers(0, len(data), (_RESAMPLES, len(data)))
-    low, high = np.percentile(data[draws].mean(axis=1), [2.5, 97.5])
+    draw = np.random.default_rng(seed)
+    means = [
+        data[draw.integers(0, len(data), (_AT_ONCE, len(data)))].mean(axis=1)
+        for _ in range(0, _RESAMPLES, _AT_ONCE)
+    ]
+    low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
     return Estimate(float(data.mean()), float(low), float(high), len(data))
 
 
