@@ -3,10 +3,11 @@ from pathlib import Path
 
 import pytest
 
-from coder_ir.datasets.beir import load_corpus, load_queries
+from coder_ir.datasets.beir import load_beir, load_corpus, load_queries
 from coder_ir.datasets.qrels import load_qrels
 from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.types import Document, Query
+from tests.local_home import TINY, put
 
 
 def written(folder: Path, name: str, content: str | bytes) -> Path:
@@ -65,6 +66,30 @@ class TestQueries:
     def test_a_missing_file_is_named(self, tmp_path: Path):
         with pytest.raises(NotFound, match=r"no query file .*queries\.jsonl"):
             load_queries(tmp_path / "queries.jsonl")
+
+
+class TestFolder:
+    @pytest.fixture(autouse=True)
+    def tiny(self, tmp_path: Path) -> None:
+        put(tmp_path, TINY)
+
+    def test_it_holds_documents_judged_queries_and_judgements(self, tmp_path: Path):
+        loaded = load_beir(tmp_path)
+        assert loaded.documents == (Document("d1", "Quiet.", "Inn"), Document("d2", "Loud."))
+        assert loaded.queries == (Query("q1", "quiet"), Query("q2", "loud"))
+        assert loaded.qrels.grades == {"q1": {"d1": 1}, "q2": {"d2": 2}}
+        assert loaded.pairs == ()
+
+    def test_another_file_of_judgements_may_be_named(self, tmp_path: Path):
+        put(tmp_path, {"qrels/dev.tsv": b"q3\td1\t1\n"})
+        loaded = load_beir(tmp_path, qrels="qrels/dev.tsv")
+        assert [query.query_id for query in loaded.queries] == ["q3"]
+
+    @pytest.mark.parametrize("name", TINY)
+    def test_a_missing_file_is_named(self, tmp_path: Path, name: str):
+        (tmp_path / name).unlink()
+        with pytest.raises(NotFound, match=name):
+            load_beir(tmp_path)
 
 
 @pytest.mark.parametrize(

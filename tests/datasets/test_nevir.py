@@ -1,3 +1,4 @@
+import csv
 import json
 from pathlib import Path
 
@@ -67,6 +68,44 @@ def test_a_broken_line_is_named(small: Path):
 def test_a_missing_file_is_named(tmp_path: Path):
     with pytest.raises(NotFound, match=r"no NevIR file .*none\.jsonl"):
         load_nevir(tmp_path / "none.jsonl")
+
+
+class TestCsv:
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> Path:
+        path = tmp_path / "nevir.csv"
+        with path.open("w", encoding="utf-8", newline="") as out:
+            writer = csv.DictWriter(out, ["WorkerId", *ROWS[0]])
+            writer.writeheader()
+            writer.writerows({"WorkerId": "7", **row} for row in ROWS)
+        return path
+
+    def test_it_holds_what_the_lines_of_json_hold(self, table: Path, small: Path):
+        assert load_nevir(table) == load_nevir(small)
+
+    def test_a_cell_may_hold_commas_quotes_and_line_ends(self, table: Path):
+        table.write_text('id,q1,q2,doc1,doc2\n1,a?,b?,"He said, ""go"".\nThen left.",b\n')
+        assert load_nevir(table).documents[0].text == 'He said, "go".\nThen left.'
+
+    def test_a_byte_order_mark_is_no_part_of_the_first_column(self, table: Path):
+        table.write_text("id,q1,q2,doc1,doc2\n1,a?,b?,a,b\n", encoding="utf-8-sig")
+        assert load_nevir(table).pairs == (("1-q1", "1-q2"),)
+
+    def test_a_missing_column_is_named_with_the_row(self, table: Path):
+        table.write_text("id,q1,q2,doc1\n1,a?,b?,a\n")
+        with pytest.raises(InvalidFile, match=r"nevir\.csv:2 has no field 'doc2'"):
+            load_nevir(table)
+
+    @pytest.mark.parametrize("row", ["2,a?,b?,a", "2,a?,b?,a,b,c"], ids=["too few", "too many"])
+    def test_a_ragged_row_is_named(self, table: Path, row: str):
+        table.write_text(f"id,q1,q2,doc1,doc2\n1,a?,b?,a,b\n{row}\n")
+        with pytest.raises(InvalidFile, match=r"nevir\.csv:3 has another number of cells"):
+            load_nevir(table)
+
+    def test_a_table_that_is_not_utf8_is_named(self, table: Path):
+        table.write_bytes(b"id,q1,q2,doc1,doc2\n1,caf\xe9,b?,a,b\n")
+        with pytest.raises(InvalidFile, match=r"nevir\.csv is not UTF-8"):
+            load_nevir(table)
 
 
 class TestPublishedHalf:

@@ -6,8 +6,8 @@ import tempfile
 import urllib.request
 import zipfile
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path, PurePosixPath
-from urllib.error import URLError
 
 from coder_ir.datasets.registry import Archive, Benchmark, how_to_get
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
@@ -35,6 +35,7 @@ def download(known: Benchmark, root: Path, *, progress: Progress | None = None) 
         for name in known.files:
             if not (got / name).is_file():
                 raise InvalidFile(f"what {known.name}'s home sent has no {name}")
+        for name in known.files:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             if not (target / name).exists():
                 (got / name).replace(target / name)
@@ -70,5 +71,8 @@ def _fetch(url: str, path: Path, progress: Progress | None) -> None:
                 out.write(block)
                 if progress:
                     progress(len(block))
-    except (URLError, OSError) as error:
+            size, promised = out.tell(), answer.headers["Content-Length"]
+            if promised is not None and size != int(promised):  # a dropped connection reads as end
+                raise OSError(f"the connection ended after {size} of {promised} bytes")
+    except (OSError, HTTPException) as error:
         raise NotFound(f"cannot fetch {url}: {error}; check the network and try again") from error

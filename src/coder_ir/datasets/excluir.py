@@ -9,13 +9,15 @@ from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.types import SATISFYING, VIOLATING, Document, Qrels, Query
 
 CORPUS, QUERIES = "corpus.json", "test_manual_final.json"
+# The published file has the latter names, the authors' own scripts the former.
 _QUESTIONS = ("ExcluQ", "RQ_rewrite")
+_PLACES = ("index", "corpus_sub_index")
 
 
 def load_excluir(folder: Path) -> TestSet:
-    """`corpus.json`, a list of passages; `test_manual_final.json`, questions with an index pair.
+    """`corpus.json`, a list of passages; `test_manual_final.json`, questions with two places.
 
-    Of the pair the first is the place of the excluded passage, the second that of the wanted one.
+    The first is the place of the excluded passage, the second that of the wanted one.
     """
     corpus, rows = (_array(folder / name) for name in (CORPUS, QUERIES))
     documents = tuple(Document(f"d{i}", _text(item, folder, i)) for i, item in enumerate(corpus))
@@ -24,14 +26,16 @@ def load_excluir(folder: Path) -> TestSet:
         place = f"{folder / QUERIES}, entry {number}"
         try:
             question = next(row[name] for name in _QUESTIONS if name in row)
-            excluded, wanted = (f"d{int(i)}" for i in row["index"])
+            places = next(row[name] for name in _PLACES if name in row)
+            excluded, wanted = (f"d{int(i)}" for i in places)
         except (StopIteration, KeyError, TypeError, ValueError) as error:
             raise InvalidFile(
-                f"{place} needs {' or '.join(_QUESTIONS)} and an index of two, got {row!r:.120}"
+                f"{place} needs {' or '.join(_QUESTIONS)}, and {' or '.join(_PLACES)} of two, "
+                f"got {row!r:.120}"
             ) from error
         known = len(documents)
         if not all(0 <= int(doc_id[1:]) < known for doc_id in (excluded, wanted)):
-            raise InvalidFile(f"{place} points past the {known} passages: {row['index']}")
+            raise InvalidFile(f"{place} points past the {known} passages: {places}")
         query = Query(f"q{number}", question)
         queries.append(query)
         grades[query.query_id] = {wanted: SATISFYING, excluded: VIOLATING}

@@ -39,8 +39,15 @@ def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     if path.suffix == ".csv":
         with path.open(encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines)
-            for row in reader:
-                yield reader.line_num, row
+            try:
+                for row in reader:
+                    if None in row or None in row.values():
+                        raise InvalidFile(
+                            f"{path}:{reader.line_num} has another number of cells than the header"
+                        )
+                    yield reader.line_num, row
+            except UnicodeDecodeError as error:
+                raise InvalidFile(f"{path} is not UTF-8 ({error}); save it as UTF-8") from error
     else:
         with path.open("rb") as lines:
             yield from json_lines(lines, str(path))

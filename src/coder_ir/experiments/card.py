@@ -50,7 +50,7 @@ def compose_card(setup: Setup, report: Report) -> Card:
     report(f"card: {folder}")
     card = folder / "README.md"
     made = card.read_text(encoding="utf-8") if card.is_file() else ""
-    parts = [made.partition(_FIGURES)[0].strip(), _FIGURES, _LIMITS.strip()]
+    parts = [made.partition(_FIGURES)[0].strip(), _FIGURES]
     for name in _TABLES:
         path = setup.out / f"{name}.md"
         if not path.is_file():
@@ -58,4 +58,4 @@ def compose_card(setup: Setup, report: Report) -> Card:
         parts.append(
             path.read_text(encoding="utf-8").replace("](risk.png)", "](results/risk.png)").strip()
         )
-    return Card("\n\n".join(parts) + "\n", folder)
+    return Card("\n\n".join([*parts, _LIMITS]).lstrip(), folder)

@@ -81,7 +81,12 @@ def _whole_groups(triplets: Sequence[Triplet]) -> list[Triplet]:
     for triplet in triplets:
         groups.setdefault(triplet.group, []).append(triplet)
     every = max(1, len(triplets) // _TRIPLETS)
-    return [t for group in list(groups.values())[::every] for t in group][:_TRIPLETS]
+    taken: list[Triplet] = []
+    for group in list(groups.values())[::every]:
+        if len(taken) >= _TRIPLETS:
+            break
+        taken += group
+    return taken
 
 
 def _variants(config: Config, folder: Path) -> dict[str, Config]:
