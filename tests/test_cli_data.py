@@ -42,8 +42,8 @@ class TestList:
     def test_what_is_missing_comes_with_how_to_get_it(self, cli: Command, tmp_path: Path):
         lines = cli("data", "list", tmp_path).out.splitlines()
         assert [line.rstrip().rpartition("  ")[2] for line in lines[1:]] == [
-            "missing; run: coder-ir data get tiny",
-            "missing; run: coder-ir data get nevir",
+            f"missing; run: coder-ir data get tiny --to {tmp_path}",
+            f"missing; run: coder-ir data get nevir --to {tmp_path}",
             "missing; see https://github.com/zwh-sdu/ExcluIR",
         ]
 

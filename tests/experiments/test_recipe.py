@@ -14,6 +14,7 @@ from coder_ir.experiments import recipe
 from coder_ir.experiments.recipe import measure_recipe
 from coder_ir.experiments.setup import Setup
 from coder_ir.training.config import Config, load_config
+from coder_ir.training.fit import data_hashes
 from coder_ir.training.sentences import load_triplets, save_triplets
 from coder_ir.types import Triplet
 from tests.tiny_bert import save_tiny_bert
@@ -89,7 +90,9 @@ class Trainer:
         self.configs[config.output.name] = config
         scores = {"triplets": 4, "accuracy": 0.75, "paired": 0.5, "margin": 0.1}
         folder = config.output / "model"
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        identity = {"config": config.as_json(), "data": data_hashes(config)}
+        (config.output / "config.json").write_text(json.dumps(identity))
         record = {"development": {"sentences": scores}}
         (folder / "training.json").write_text(json.dumps(record))
         report(f"trained {config.output}")
@@ -155,6 +158,16 @@ class TestRuns:
         trainer.configs.clear()
         assert measure_recipe(setup, said) == first
         assert trainer.configs == {}
+
+    def test_a_run_with_other_settings_is_not_taken_for_it(
+        self, setup: Setup, trainer: Trainer, tmp_path: Path
+    ):
+        measure_recipe(setup, said)
+        trainer.configs.clear()
+        changed_recipe = RECIPE.replace("batch_size = 4", "batch_size = 3")
+        (tmp_path / "recipe.toml").write_text(changed_recipe)
+        measure_recipe(setup, said)
+        assert len(trainer.configs) == len(RUNS)
 
     def test_after_an_interruption_only_the_rest_is_run(self, setup: Setup, trainer: Trainer):
         trainer.fails_at = 3

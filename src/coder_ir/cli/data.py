@@ -32,7 +32,7 @@ def list_benchmarks(root: Root = Path("benchmarks")) -> None:
         grid.add_column(column, justify="right" if right else "left", overflow="fold")
     for name, known in BENCHMARKS.items():
         missing = known.missing(root)
-        state = f"missing; {how_to_get(known)}" if missing else "there"
+        state = f"missing; {how_to_get(known, root)}" if missing else "there"
         size = f"{known.documents:,}" if known.documents else "?"
         grid.add_row(name, known.title, size, f"{known.queries:,}", known.licence, state)
     Console(width=200).print(grid)

@@ -23,7 +23,7 @@ def download(known: Benchmark, root: Path, *, progress: Progress | None = None) 
     interrupted call leaves nothing half-done.
     """
     if not known.downloadable:
-        raise InvalidValue(f"{known.name} cannot be downloaded; {how_to_get(known)}")
+        raise InvalidValue(f"{known.name} cannot be downloaded; {how_to_get(known, root)}")
     target = root / known.folder
     root.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root, prefix=".download-") as scratch:

@@ -63,7 +63,7 @@ def load_benchmark(name: str, root: Path) -> TestSet:
     known = benchmark_named(name)
     folder = root / known.folder
     if missing := known.missing(root):
-        raise NotFound(f"no {folder / missing[0]}; {how_to_get(known)}")
+        raise NotFound(f"no {folder / missing[0]}; {how_to_get(known, root)}")
     for file, expected in known.sha256.items():
         with (folder / file).open("rb") as content:
             seen = hashlib.file_digest(content, "sha256").hexdigest()
@@ -82,9 +82,11 @@ def load_benchmark(name: str, root: Path) -> TestSet:
     return found
 
 
-def how_to_get(known: Benchmark) -> str:
-    """What a person should do to have it."""
-    return f"run: coder-ir data get {known.name}" if known.downloadable else f"see {known.home}"
+def how_to_get(known: Benchmark, root: Path) -> str:
+    """What a person should do to have it under `root`."""
+    if known.downloadable:
+        return f"run: coder-ir data get {known.name} --to {root}"
+    return f"see {known.home}"
 
 
 def _beir(  # noqa: PLR0913 - one line a dataset

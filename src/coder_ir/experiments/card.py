@@ -1,5 +1,6 @@
 """The model card: how the model was made, every figure that was measured, where it fails."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from coder_ir.experiments.setup import Report, Setup
 
 CARD = "model-card.md"
 _FIGURES = "<!-- figures -->"
+_PICTURE = re.compile(r" ?!\[[^\]]*\]\([^)]*\)")  # pictures stay with the tables
 _TABLES = (
     *("goals", "development", "nevir", "negconstraint", "topical"),
     *("verifier", "detection", "risk", "encoding"),
@@ -55,7 +57,5 @@ def compose_card(setup: Setup, report: Report) -> Card:
         path = setup.out / f"{name}.md"
         if not path.is_file():
             raise NotFound(f"no {path}; run first: coder-ir bench {name}")
-        parts.append(
-            path.read_text(encoding="utf-8").replace("](risk.png)", "](results/risk.png)").strip()
-        )
+        parts.append(_PICTURE.sub("", path.read_text(encoding="utf-8")).strip())
     return Card("\n\n".join([*parts, _LIMITS]).lstrip(), folder)

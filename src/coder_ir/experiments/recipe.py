@@ -11,7 +11,7 @@ from coder_ir.errors import NotFound
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
 from coder_ir.training.config import Config, Stage, load_config
-from coder_ir.training.fit import train
+from coder_ir.training.fit import is_run_of, train
 from coder_ir.training.sentences import load_triplets, save_triplets
 from coder_ir.types import Triplet
 
@@ -109,7 +109,7 @@ def _with_terms(stage: Stage, terms: dict[str, float]) -> Stage:
 
 def _run(config: Config, report: Report) -> dict[str, Any]:
     done = config.output / "result.json"
-    if done.is_file():
+    if done.is_file() and is_run_of(config):
         kept: dict[str, Any] = json.loads(done.read_text(encoding="utf-8"))
         return kept
     start = perf_counter()

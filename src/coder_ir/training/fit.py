@@ -116,16 +116,25 @@ def software() -> str:
     return f"{name} at {commit.stdout.strip()}" if commit.returncode == 0 else name
 
 
+def is_run_of(config: Config) -> bool:
+    """Whether the output folder holds a run with these settings and this data."""
+    path = config.output / "config.json"
+    return path.is_file() and json.loads(path.read_text(encoding="utf-8")) == _identity(config)
+
+
+def _identity(config: Config) -> dict[str, Any]:
+    return {"config": config.as_json(), "data": data_hashes(config)}
+
+
 def _claim(config: Config) -> None:
     """Record what this run is; a folder that holds another run is refused."""
     path = config.output / "config.json"
-    wanted = {"config": config.as_json(), "data": data_hashes(config)}
-    if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != wanted:
+    if path.is_file() and not is_run_of(config):
         raise InvalidValue(
             f"{config.output} holds a run with other settings or data; choose another output "
             "folder, or delete it to start over"
         )
-    path.write_text(json.dumps(wanted, indent=2) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(_identity(config), indent=2) + "\n", encoding="utf-8")
 
 
 def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -> dict[str, float]:
