@@ -12,7 +12,7 @@ from coder_ir.policies import POLICIES, Auto, TopicalOnly
 from coder_ir.types import Candidates, Constraint, Order, Passage, Span
 
 ROWS = [("a", 0.9, 0.1), ("b", 0.5, 0.6), ("c", 0.7, 0.5), ("d", 0.8, 0.3)]
-PLAIN = Auto(strength=1.0, exclusion=0.4, rivalry=0.5, twin=0.9, doubt=0.2, sure=0.6)
+PLAIN = Auto(strength=1.0, unnamed=1.0, exclusion=0.4, rivalry=0.5, twin=0.9, doubt=0.2, sure=0.6)
 
 
 def pool_of(
@@ -73,7 +73,7 @@ def test_a_sure_constraint_ranks_by_the_sum():
 
 def test_strength_is_the_weight_of_a_sure_constraint():
     pool = pool_of(ROWS, stated=1.0)
-    found = scores(Auto(strength=3.0).order(pool), pool)
+    found = scores(Auto(strength=3.0, unnamed=1.0).order(pool), pool)
     # b 0.5 + 1.8, c 0.7 + 1.5, d 0.8 + 0.9, a 0.9 + 0.3
     assert list(found) == ["b", "c", "d", "a"]
     assert found == pytest.approx({"b": 2.3, "c": 2.2, "d": 1.7, "a": 1.2})
@@ -94,6 +94,17 @@ def test_a_breach_costs_only_as_far_as_the_constraint_is_sure(stated: float | No
 def test_the_topic_moves_to_the_query_without_what_it_rules_out(stated: float | None, topic: float):
     pool = pool_of([("a", 0.9, 0.0)], stated=stated, topic=[0.5])
     assert scores(PLAIN.order(pool), pool) == pytest.approx({"a": topic})
+
+
+@pytest.mark.parametrize(
+    ("named", "weight"), [({}, 0.25), ({"excluded": ("x",)}, 1.0), ({"required": ("x",)}, 1.0)]
+)
+def test_compatibility_counts_less_where_the_query_names_nothing(
+    named: dict[str, tuple[str, ...]], weight: float
+):
+    pool = replace(pool_of(ROWS), constraint=Constraint(1.0, **named))
+    found = scores(replace(PLAIN, unnamed=0.25).order(pool), pool)
+    assert found == pytest.approx({d: t + weight * c for d, t, c in ROWS})
 
 
 def test_a_breach_can_turn_the_order():
@@ -214,8 +225,8 @@ def test_a_negative_weight_is_refused(setting: str):
 @pytest.mark.parametrize(
     "settings",
     [
-        {"doubt": 0.7},
-        {"doubt": 0.8},
+        {"doubt": 0.85},
+        {"doubt": 0.9},
         {"doubt": -0.1},
         {"sure": 1.1},
         {"sure": 0.1},
@@ -236,10 +247,10 @@ def test_a_reason_names_every_number_that_was_used():
     pool = pool_of([("a", 0.8, 0.2), ("b", 0.6, 0.6)], stated=0.4, breach=[1.0, 0.0], angles=[0, 0])
     assert reasons(PLAIN.order(pool), pool) == {
         "a": (
-            "Topic 0.800 + 1 x 0.5 of compatibility = 0.100 - 0.4 x 0.50 for what is ruled out "
+            "Topic 0.800 + 0.5 of compatibility = 0.100 - 0.4 x 0.50 for what is ruled out "
             "- 0.5 x 0.400 behind a near-copy."
         ),
-        "b": "Topic 0.800 + 1 x 0.5 of compatibility = 0.300.",
+        "b": "Topic 0.800 + 0.5 of compatibility = 0.300.",
     }
 
 

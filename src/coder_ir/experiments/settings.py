@@ -9,15 +9,18 @@ from coder_ir.types import Policy
 _VARIANTS: dict[str, Policy] = {
     "auto": Auto(),
     "no compatibility": Auto(strength=0),
+    "half the compatibility": Auto(strength=0.25),
     "twice the compatibility": Auto(strength=1),
-    "four times the compatibility": Auto(strength=2),
+    "all of it where nothing is named": Auto(unnamed=1),
+    "none of it where nothing is named": Auto(unnamed=0),
     "no breach": Auto(exclusion=0),
-    "half the breach": Auto(exclusion=0.15),
-    "half more breach": Auto(exclusion=0.45),
+    "three quarters of the breach": Auto(exclusion=0.3),
+    "half more breach": Auto(exclusion=0.6),
     "no deficit": Auto(rivalry=0),
     "twice the deficit": Auto(rivalry=0.5),
     "near-copies from .90": Auto(twin=0.90),
-    "near-copies from .96": Auto(twin=0.96),
+    "no near-copies": Auto(twin=1.01),
+    "sooner sure (.3 to .7)": Auto(doubt=0.3, sure=0.7),
 }
 
 

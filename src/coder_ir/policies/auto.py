@@ -17,7 +17,8 @@ class Auto:
 
     How much of this applies grows with the probability that the query states a constraint, from
     nothing at `doubt` to all at `sure`: `topic` moves from s_T to the score of the query without
-    the words that rule something out, w and the weight of the breach from 0 to their settings.
+    the words that rule something out, w and the weight of the breach from 0 to their settings. A
+    query that turns a fact round and names nothing to keep away from gets a share of w.
 
     Near-copies (topical cosine of at least `twin`) are what topic cannot tell apart, whatever the
     query: they share the best topic among them, and each loses by its deficit, what its
@@ -26,17 +27,18 @@ class Auto:
     """
 
     strength: float = 0.5  # weight of compatibility next to topical
-    exclusion: float = 0.3  # what a passage loses that goes wholly against the excluded words
+    unnamed: float = 0.4  # share of the strength where a query names nothing it excludes
+    exclusion: float = 0.4  # what a passage loses that goes wholly against the excluded words
     rivalry: float = 0.25  # weight of the deficit
     twin: float = 0.93  # in [-1, 1]
-    doubt: float = 0.3  # probability up to which a query counts as an ordinary one
-    sure: float = 0.7  # probability from which a constraint counts in full
+    doubt: float = 0.45  # probability up to which a query counts as an ordinary one
+    sure: float = 0.85  # probability from which a constraint counts in full
     name: str = "auto"
     spaces: tuple[Space, ...] = ("topical",)
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict each other."""
-        for setting in ("strength", "exclusion", "rivalry"):
+        for setting in ("strength", "unnamed", "exclusion", "rivalry"):
             if getattr(self, setting) < 0:
                 raise InvalidValue(f"{setting} must not be negative, got {getattr(self, setting)}")
         if not 0 <= self.doubt < self.sure <= 1:
@@ -48,11 +50,12 @@ class Auto:
     def order(self, pool: Candidates) -> Order:
         """Sort by the sum; drops nothing."""
         share = self._share(pool)
+        weight = share * self.strength * (1.0 if self._names(pool) else self.unnamed)
         topic = pool.topical if pool.topic is None else _between(pool.topical, pool.topic, share)
         level, best = self._best_of_copies(pool, topic, pool.compatibility)
         parts = _Parts(
             topic=level,
-            compatibility=share * self.strength * pool.compatibility,
+            compatibility=weight * pool.compatibility,
             breach=np.zeros(len(pool)) if pool.breach is None else share * pool.breach,
             deficit=best - pool.compatibility,
         )
@@ -65,7 +68,7 @@ class Auto:
         )
         return Order(
             [
-                Verdict(i, float(scores[i]), self._reason(parts, i, share))
+                Verdict(i, float(scores[i]), self._reason(parts, i, share, weight))
                 for i in best_first(scores, pool.doc_ids, len(pool))
             ]
         )
@@ -74,6 +77,10 @@ class Auto:
         """How much of the strength this query calls for, in [0, 1]."""
         stated = pool.constraint.probability if pool.constraint else 0.0
         return min(1.0, max(0.0, (stated - self.doubt) / (self.sure - self.doubt)))
+
+    def _names(self, pool: Candidates) -> bool:
+        """Whether the query, or its caller, names something to keep away from or to hold to."""
+        return pool.constraint is not None and bool(pool.constraint.phrases)
 
     def _best_of_copies(self, pool: Candidates, *scores: Scores) -> list[Scores]:
         """Each score, raised to the highest among a passage's near-copies and itself."""
@@ -87,11 +94,10 @@ class Auto:
                     high[part] = np.maximum(high[part], rivals)
         return best
 
-    def _reason(self, parts: "_Parts", i: int, share: float) -> str:
+    def _reason(self, parts: "_Parts", i: int, share: float, weight: float) -> str:
         words = f"Topic {parts.topic[i]:.3f}"
         if share:
-            words += f" + {self.strength:g} x {share:.2g} of compatibility = "
-            words += f"{parts.compatibility[i]:.3f}"
+            words += f" + {weight:.2g} of compatibility = {parts.compatibility[i]:.3f}"
         if parts.breach[i]:
             words += f" - {self.exclusion:g} x {parts.breach[i]:.2f} for what is ruled out"
         if parts.deficit[i]:
