@@ -13,7 +13,7 @@ def bench(
         list[str] | None,
         typer.Argument(
             help="development, settings, recipe, detection, risk, nevir, negconstraint, topical, "
-            "verifier, encoding, search, kill, goals, card; default: all but recipe.",
+            "torch, verifier, encoding, search, kill, goals, card; default: all but recipe.",
             metavar="[NAME]...",
         ),
     ] = None,
@@ -24,7 +24,7 @@ def bench(
     ],
     out: Annotated[Path, typer.Option(help="Folder for NAME.json and NAME.md.")] = Path("results"),
     reference: Annotated[
-        str, typer.Option(help="Torch model that topical and encoding compare with.")
+        str, typer.Option(help="Torch model that torch and encoding compare with.")
     ] = "BAAI/bge-small-en-v1.5",
     model: Annotated[str, typer.Option(help="Model to measure.")] = "built-in",
     written: Annotated[

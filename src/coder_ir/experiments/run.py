@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from coder_ir.errors import InvalidValue
+from coder_ir.experiments.against_torch import measure_torch
 from coder_ir.experiments.card import Card, compose_card
 from coder_ir.experiments.detection import measure_detection
 from coder_ir.experiments.development import measure_development
@@ -31,6 +32,7 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card]] = {
     "nevir": measure_nevir,
     "negconstraint": measure_negconstraint,
     "topical": measure_topical,
+    "torch": measure_torch,
     "verifier": measure_verifier,
     "encoding": measure_encoding,
     "search": measure_search_cost,
