@@ -24,6 +24,7 @@ base = "another base"
 output = "elsewhere"
 frozen_layers = 2
 max_length = 32
+seed = 5
 threads = 1
 [[stage]]
 name = "words"
@@ -44,7 +45,7 @@ RUNS = [
     "with symmetric",
     "with pairwise",
     "with symmetric, pairwise, anchor",
-    "seed 29",
+    "seed 13",
     "seed 47",
 ]
 
@@ -130,7 +131,7 @@ class TestRuns:
             "with-symmetric": {"pairwise": 0},
             "with-pairwise": {"symmetric": 0},
             "with-symmetric-pairwise-anchor": {"anchor": 1},
-            "seed-29": {"seed": 29},
+            "seed-13": {"seed": 13},
             "seed-47": {"seed": 47},
         }
 

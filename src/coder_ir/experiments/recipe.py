@@ -25,7 +25,7 @@ _LOSSES: dict[str, dict[str, float]] = {
     "with pairwise": {"symmetric": 0},
     "with symmetric, pairwise, anchor": {"anchor": 1},
 }
-_SEEDS = (29, 47)
+_SEEDS = (13, 47)
 
 
 def measure_recipe(setup: Setup, report: Report) -> Table:
