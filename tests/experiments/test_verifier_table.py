@@ -149,7 +149,7 @@ def test_every_way_to_search_has_its_time(table: Table):
 
 
 def test_the_note_says_how_much_was_searched(table: Table):
-    sizes = "development: 3 queries over 4 passages; NevIR: 2 queries over 2 passages."
+    sizes = "development: 3 of 3 queries over 4 passages; NevIR: 2 of 2 queries over 2 passages."
     assert table.notes[0].startswith(sizes)
 
 

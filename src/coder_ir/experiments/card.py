@@ -22,7 +22,7 @@ _LIMITS = """## Limits
   walnuts that the passage never calls nuts.
 - Questions about a fact turned round, over passages that differ in one sentence, are the hardest
   (NevIR above): two of three come out right, hardly more.
-- The verifier helps most on such passages; it is read for the first hits only.
+- The verifier does not pay yet: as it is weighed now it costs recall and orders no better (table above).
 - Irony, implied preferences and quantities ("at most two flights of stairs") are not modelled.
 """
 
