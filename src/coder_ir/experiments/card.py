@@ -21,8 +21,9 @@ _LIMITS = """## Limits
 - A kind of an excluded thing is not always taken for it: *without nuts* does not reliably rule out
   walnuts that the passage never calls nuts.
 - Questions about a fact turned round, over passages that differ in one sentence, are the hardest
-  (NevIR above): two of three come out right, hardly more.
-- The verifier does not pay yet: as it is weighed now it costs recall and orders no better (table above).
+  (NevIR above): of two such passages the right one comes first in about sixty of a hundred.
+- The verifier does not pay yet: as it is weighed now it costs recall and orders no better (table
+  above).
 - Irony, implied preferences and quantities ("at most two flights of stairs") are not modelled.
 """
 
