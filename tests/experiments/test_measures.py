@@ -15,7 +15,7 @@ import pytest
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.constraints import shape
 from coder_ir.encoders import Runtime
-from coder_ir.errors import InvalidValue, NotFound
+from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.experiments.detection import measure_detection
 from coder_ir.experiments.development import measure_development
 from coder_ir.experiments.negconstraint import measure_negconstraint
@@ -329,5 +329,5 @@ class TestDetection:
 
     def test_a_set_without_queries_is_refused(self, setup: Setup, data: Path):
         judge(data / "scifact" / "qrels" / "test.tsv")
-        with pytest.raises(InvalidValue, match="a mean needs at least one judged query"):
+        with pytest.raises(InvalidFile, match=r"test\.tsv holds no judgements"):
             measure_detection(setup, said)

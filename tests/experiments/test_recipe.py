@@ -230,7 +230,7 @@ def test_a_tiny_base_is_trained_for_every_choice(
 ):
     pytest.importorskip("torch", reason="needs torch: the extra train")
     pytest.importorskip("sentence_transformers", reason="needs torch: the extra train")
-    monkeypatch.setattr(recipe, "_SEEDS", (29,))
+    monkeypatch.setattr(recipe, "_SEEDS", (13,))
     base = save_tiny_bert(tmp_path / "base")
     here = Setup(setup.data, setup.out, str(base), "none")
     figures = measure_recipe(here, said).figures
