@@ -22,7 +22,7 @@ check: $(VENV)/.train
 bench: $(VENV)/.train
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --out docs/results
 
-# The whole recipe, raw data to model folder: about two hours on two cores.
+# The whole recipe, raw data to model folder: some two hours on two cores.
 MODEL ?= runs/model
 LICENCE = "MIT (bge-small-en-v1.5, BAAI; fine-tuned weights under the same terms)"
 BENCHMARKS = $(wildcard $(addprefix $(DATA)/,nevir/*.jsonl negconstraint/*.jsonl excluir/*.jsonl \

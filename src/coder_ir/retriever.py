@@ -212,7 +212,7 @@ class Retriever:
             max_risk: drop what breaks the constraint with a probability above this.
             explain: find the sentence that decided each hit's compatibility.
             verify: documents, from the top, that a cross-encoder reads together with the query
-                before they are ranked anew; slower and surer, 20 is a good number.
+                before they are ranked anew; slower, and with the built-in model not better yet.
         """
         options = SearchOptions(
             k, policy, n, where, exclude, require, mode, max_risk, explain, verify

@@ -327,7 +327,7 @@ class Encoder(Protocol):
 
 
 class Verifier(Protocol):
-    """Reads a query and a passage together; slower than two vectors, and surer."""
+    """Reads a query and a passage together; slower than two vectors."""
 
     def read(self, query: str, passages: Sequence[str]) -> Scores:
         """A logit for each passage, above 0 where it satisfies the query."""

@@ -82,6 +82,27 @@ def test_the_readme_shows_the_tables_as_they_were_measured():
         assert not missing, f"README differs from docs/results/{name}.md"
 
 
+def test_the_sentences_of_the_readme_give_the_figures_that_were_measured():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    found = {
+        name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        for name in ("nevir", "development", "topical", "torch")
+    }
+    auto, topical = (found["nevir"]["policies"][name] for name in ("auto", "topical"))
+    change = {m: auto[m]["mean"] / topical[m]["mean"] - 1 for m in ("V@1", "FVR@10")}
+    lost = 100 * (auto["R@5"]["mean"] - topical["R@5"]["mean"])
+    first = {name: found["development"][name]["ours"]["mean"] for name in ("auto", "topical")}
+    gap = found["torch"]["gap_ndcg"]
+    for sentence in (
+        f"has {-100 * change['V@1']:.0f}% fewer violating first hits",
+        f"{100 * change['FVR@10']:.0f}% later, at {lost:.1f} points of recall",
+        f"in {100 * first['auto']:.0f}% of the queries (topical: {100 * first['topical']:.0f}%)",
+        f"{100 * gap['scifact']:.2f} points on SciFact and {100 * gap['nfcorpus']:.2f} on NFCorpus",
+        f"`auto` up to {-100 * min(found['topical']['cost_of_auto'].values()):.1f}.",
+    ):
+        assert sentence in readme, sentence
+
+
 def test_the_command_reference_is_what_the_help_says(tmp_path: Path):
     made = tmp_path / "cli.md"
     command = ["utils", "docs", "--name", "coder-ir", "--title", "Command line"]

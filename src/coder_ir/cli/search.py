@@ -47,7 +47,8 @@ MaxRisk = Annotated[
 Verify = Annotated[
     int,
     typer.Option(
-        help="Documents, from the top, that a cross-encoder reads with the query; 20 is a good one."
+        help="Documents, from the top, that a cross-encoder reads with the query; slow, and with "
+        "the built-in model not better yet."
     ),
 ]
 Alpha = Annotated[float | None, typer.Option(help="Weight of the topical side (seq, union).")]

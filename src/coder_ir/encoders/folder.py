@@ -31,9 +31,7 @@ class Role:
 class Reading:
     """How a query and a passage are read together."""
 
-    graph: (
-        str  # file of the ONNX graph; reads the trunk's output of both texts, one after the other
-    )
+    graph: str  # file of the ONNX graph; reads what the trunk made of both texts, in a row
     output: str  # the graph's output that holds the logits
 
 

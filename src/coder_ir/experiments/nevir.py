@@ -111,8 +111,9 @@ def _table(values: dict[str, dict[str, list[float]]], data: TestSet) -> Table:
             f"{len(data.queries)} queries in {len(data.pairs)} pairs over {len(data.documents)} "
             "documents; mean and 95% bootstrap interval, rates in percent. The lower rows are "
             "paired differences. None of it was trained on. The settings of seq and union are the "
-            "paper's, those of auto were chosen on our development topics; that a negated fact in "
-            "a question names nothing to keep away from was learned here.",
+            "paper's. Those of auto were chosen on our development topics, but for two that were "
+            "chosen with these figures in view: the share of the strength where a query names "
+            "nothing, and that a negated fact in a question names nothing to keep away from.",
         ),
         figures={
             "queries": len(data.queries),
