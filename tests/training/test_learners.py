@@ -54,12 +54,11 @@ def cached(config: Config, pairs: Sequence[tuple[str, str]] = PAIRS) -> Verifier
     return learner
 
 
-@pytest.fixture
-def config(tiny: Path, tmp_path: Path) -> Config:
+def verifier_config(base: Path, output: Path, *stages: Stage) -> Config:
     return Config(
-        base=str(tiny),
-        output=tmp_path / "run",
-        stages=(),
+        base=str(base),
+        output=output,
+        stages=stages,
         kind="verifier",
         frozen_layers=1,
         max_length=32,
@@ -67,6 +66,11 @@ def config(tiny: Path, tmp_path: Path) -> Config:
         threads=1,
         checkpoint_steps=15,
     )
+
+
+@pytest.fixture
+def config(tiny: Path, tmp_path: Path) -> Config:
+    return verifier_config(tiny, tmp_path / "run")
 
 
 def test_the_kind_of_a_config_decides_what_is_trained(config: Config):
@@ -190,17 +194,7 @@ def toy(
             epochs=epochs,
             learning_rate=1e-3,
         )
-        return Config(
-            base=str(tiny),
-            output=output,
-            stages=(stage,),
-            kind="verifier",
-            frozen_layers=1,
-            max_length=32,
-            query_prefix=PREFIX,
-            threads=1,
-            checkpoint_steps=15,
-        )
+        return verifier_config(tiny, output, stage)
 
     return build
 

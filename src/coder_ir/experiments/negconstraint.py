@@ -39,8 +39,8 @@ def measure_negconstraint(setup: Setup, report: Report) -> Table:
         rows=tuple((n, *(percent(e) for e in metrics.values())) for n, metrics in results.items()),
         notes=(
             f"{len(qrels)} queries over {len(documents)} documents, {_RUNTIME.max_length} tokens; "
-            "percent, 95% bootstrap interval. None of it was trained on; the weight of a breach was "
-            "chosen with these figures in view too. Published: NS-IR 95.96 / 76.64 / 70.05, "
+            "percent, 95% bootstrap interval. None of it was trained on; the weight of a breach "
+            "was chosen with these figures in view too. Published: NS-IR 95.96 / 76.64 / 70.05, "
             "CoDeR-Union 96.97 / 81.61 / 76.38.",
         ),
         figures={
