@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 DATA ?= ../shared/data
 TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
+RERANKER ?= ../shared/models/ms-marco-MiniLM-L12-int8-onnx
 
 .PHONY: demo test check bench model docs clean
 
@@ -19,8 +20,9 @@ check: $(VENV)/.train
 	$(BIN)/mypy
 	$(BIN)/pytest
 
-bench: $(VENV)/.train
-	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --out docs/results
+bench: $(VENV)/.bench
+	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --reranker $(RERANKER) \
+		--out docs/results
 
 # The whole recipe, raw data to model folder: some two hours on two cores.
 MODEL ?= runs/model
@@ -57,4 +59,8 @@ $(VENV)/.dev: $(VENV)/.core
 
 $(VENV)/.train: $(VENV)/.dev constraints/train.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[dev,train,bench]'
+	touch $@
+
+$(VENV)/.bench: $(VENV)/.train
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[ablation]'
 	touch $@

@@ -55,22 +55,28 @@ def test_the_file_is_json_a_person_can_read(tmp_path: Path):
     assert json.loads((tmp_path / "c.json").read_text()) == {
         "detector": {"weights": [0.25, -1.5], "bias": 0.1},
         "risk": {"weights": [1.0, 2.0, -3.0], "bias": -0.7},
-        "reading": None,
         "read_risk": None,
     }
 
 
 def test_what_was_fitted_for_a_verifier_travels_along(tmp_path: Path):
-    reading, read_risk = Logistic((0.5, 2.0), -0.25), Logistic((0.0, -4.0, 1.0), 1.5)
-    fitted = Calibration(CALIBRATION.detector, CALIBRATION.risk, reading, read_risk)
+    read_risk = Logistic((0.0, -4.0, 1.0), 1.5)
+    fitted = Calibration(CALIBRATION.detector, CALIBRATION.risk, read_risk)
     fitted.save(tmp_path / "c.json")
     assert Calibration.load(tmp_path / "c.json") == fitted
 
 
 def test_a_file_from_before_there_were_verifiers_loads(tmp_path: Path):
     (tmp_path / "c.json").write_text(json.dumps({"detector": GOOD, "risk": GOOD}))
-    loaded = Calibration.load(tmp_path / "c.json")
-    assert (loaded.reading, loaded.read_risk) == (None, None)
+    assert Calibration.load(tmp_path / "c.json").read_risk is None
+
+
+@pytest.mark.parametrize("reading", [GOOD, None, {"weights": [1.0]}], ids=["fit", "null", "broken"])
+def test_a_file_from_when_readings_were_fitted_loads_without_that_fit(tmp_path: Path, reading: Any):
+    raw = {"detector": GOOD, "risk": GOOD, "reading": reading, "read_risk": GOOD}
+    (tmp_path / "c.json").write_text(json.dumps(raw))
+    one = Logistic((1.0, 2.0), 0.5)
+    assert Calibration.load(tmp_path / "c.json") == Calibration(one, one, one)
 
 
 def test_whole_numbers_are_read_as_numbers(tmp_path: Path):
@@ -90,7 +96,7 @@ def test_whole_numbers_are_read_as_numbers(tmp_path: Path):
         {"detector": GOOD, "risk": {"weights": ["many"], "bias": 0.0}},
         {"detector": GOOD, "risk": {"weights": [1.0], "bias": None}},
         {"detector": GOOD, "risk": [1.0]},
-        {"detector": GOOD, "risk": GOOD, "reading": {"weights": [1.0]}},
+        {"detector": GOOD, "risk": GOOD, "read_risk": {"weights": [1.0]}},
         {"detector": GOOD, "risk": GOOD, "read_risk": 3},
         [],
         None,
@@ -103,7 +109,7 @@ def test_whole_numbers_are_read_as_numbers(tmp_path: Path):
         "a weight is a word",
         "bias is null",
         "risk is a list",
-        "reading without a bias",
+        "read_risk without a bias",
         "read_risk is a number",
         "a list",
         "null",

@@ -68,6 +68,22 @@ class TestTable:
         assert done.out.split() == ["run", "AP@10", "↑", "good", "100.0"]
 
 
+class TestStdin:
+    def test_a_run_is_read_from_it(self, cli: Command):
+        done = cli("eval", "-", "qrels", "-m", "V@1", stdin=BAD.encode())
+        assert done.code == 0
+        assert done.out.splitlines()[1].split() == ["-", "100.0"]
+
+    def test_judgements_are_read_from_it(self, cli: Command):
+        done = cli("eval", "bad", "-", "-m", "V@1", stdin=QRELS.encode())
+        assert done.out.splitlines()[1].split() == ["bad", "100.0"]
+
+    def test_it_cannot_be_both(self, cli: Command):
+        done = cli("eval", "-", "-", stdin=BAD.encode())
+        assert done.code == 2
+        assert "named twice" in done.err
+
+
 class TestJson:
     def test_one_object_a_run_holds_run_queries_and_metrics(self, cli: Command):
         done = cli("eval", "bad", "good", "qrels", "--json")

@@ -171,24 +171,27 @@ class TestPassages:
 
 
 EVEN = Logistic((0.0,) * (shape("hotel").size + 4), 0.0)  # 1/2 for every query
-FLAT = Logistic((0.0, 0.0, 0.0), 0.0)
 
 
 class TestReading:
-    cosines = np.array([0.1, 0.9])
+    def test_ten_units_of_a_logit_count_for_three_tenths_of_cosine(self):
+        found = reading(np.array([0.1, 0.9, -0.2]), np.array([10.0, -20.0, -10.0]))
+        assert found == pytest.approx([0.4, 0.3, -0.5])
 
-    @pytest.mark.parametrize("calibration", [None, Calibration(EVEN, FLAT)], ids=["none", "old"])
-    def test_without_a_fit_it_is_the_probability_of_the_logit(
-        self, calibration: Calibration | None
-    ):
-        found = reading(self.cosines, np.array([log(3), -log(4)]), calibration)
-        assert found == pytest.approx([3 / 4, 1 / 5])
+    def test_a_verifier_that_cannot_decide_leaves_the_cosine(self):
+        assert reading(np.array([0.1, 0.9]), np.zeros(2)).tolist() == [0.1, 0.9]
 
-    def test_a_fit_weighs_cosine_and_logit(self):
-        # Odds: 3 for the bias, 2 for each tenth of cosine, the logit's own twice.
-        fitted = Calibration(EVEN, FLAT, Logistic((10 * log(2), 2.0), log(3)))
-        found = reading(np.array([0.0, 0.1]), np.array([0.0, log(3)]), fitted)
-        assert found == pytest.approx([3 / 4, 54 / 55])
+    def test_it_stays_a_cosine_however_sure_the_verifier_is(self):
+        found = reading(np.array([0.9, -0.9, 0.2]), np.array([10.0, -10.0, 1000.0]))
+        assert found.tolist() == [1, -1, 1]
+
+    def test_its_arguments_are_left_as_they_were(self):
+        cosines, logits = np.array([0.5]), np.array([10.0])
+        reading(cosines, logits)
+        assert (cosines.tolist(), logits.tolist()) == ([0.5], [10.0])
+
+    def test_nothing_to_read_has_no_reading(self):
+        assert reading(np.zeros(0), np.zeros(0)).shape == (0,)
 
 
 class TestRisks:
@@ -211,9 +214,9 @@ class TestRisks:
         found = risks(doubtful, fitted)
         assert found == pytest.approx([0.1, 0.05, 0.1, 0.18, 0.05])
 
-    def test_without_a_fit_for_readings_the_reading_is_the_chance_of_satisfying(self):
-        found = risks(self.pool, Calibration(EVEN, self.by_cosine))
-        assert found == pytest.approx([0, 1 / 4, 0, 1, 1 / 4])
+    def test_without_a_fit_for_readings_all_passages_have_one_risk_of_their_compatibility(self):
+        found = risks(self.pool, Calibration(EVEN, self.by_reading))
+        assert found == pytest.approx([1 / 2, 1 / 2, 1 / 2, 9 / 10, 9 / 10])
 
     def test_a_pool_that_was_not_read_has_the_risk_of_cosines(self):
         fitted = Calibration(EVEN, self.by_cosine, read_risk=self.by_reading)

@@ -32,8 +32,7 @@ class Calibration:
 
     detector: Logistic  # that a query states a constraint: its shape, then its topical vector
     risk: Logistic  # that a passage breaks it: topical, compatibility, breach
-    reading: Logistic | None = None  # that a passage satisfies it: compatibility, verifier's logit
-    read_risk: Logistic | None = None  # as risk, with the reading in place of compatibility
+    read_risk: Logistic | None = None  # as risk, of what a verifier has read
 
     def save(self, path: Path) -> None:
         """Write as JSON."""
@@ -47,12 +46,10 @@ class Calibration:
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
             detector, risk = (_logistic(raw[name]) for name in ("detector", "risk"))
-            reading, read_risk = (
-                _logistic(raw[name]) if raw.get(name) else None for name in ("reading", "read_risk")
-            )
+            read_risk = _logistic(raw["read_risk"]) if raw.get("read_risk") else None
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidFile(f"{path} is not a calibration: {error}") from error
-        return cls(detector, risk, reading, read_risk)
+        return cls(detector, risk, read_risk)
 
 
 def _logistic(raw: Mapping[str, Any]) -> Logistic:

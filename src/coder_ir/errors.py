@@ -6,6 +6,7 @@ CoderError
 ├── DuplicateId      two documents of one call share an id
 ├── NotFound         an index, model or file is not there
 ├── ModelMismatch    a model folder is damaged, or is not the one an index was built with
+├── NotReproduced    a measurement did not find the figures that were expected
 ├── StoreError       the store refused: disk full, read-only, locked, wrong schema
 └── MissingExtra     a feature needs an optional dependency
 
@@ -35,6 +36,10 @@ class NotFound(CoderError, LookupError):
 
 class ModelMismatch(CoderError):
     """A model folder is damaged, or is not the model an index was built with."""
+
+
+class NotReproduced(CoderError):
+    """A measurement did not find the figures that were expected."""
 
 
 class StoreError(CoderError):

@@ -212,7 +212,7 @@ class Retriever:
             max_risk: drop what breaks the constraint with a probability above this.
             explain: find the sentence that decided each hit's compatibility.
             verify: documents, from the top, that a cross-encoder reads together with the query
-                before they are ranked anew; slower, and with the built-in model not better yet.
+                before they are ranked anew; many times slower, for a little more order.
         """
         options = SearchOptions(
             k, policy, n, where, exclude, require, mode, max_risk, explain, verify
@@ -300,7 +300,7 @@ class Retriever:
             part = pool.part(positions)
             texts = passage_texts(part, self.store.get)
             logits = verifier.read(options.worded(query), texts)
-            return reading(part.compatibility, logits, self.calibration)
+            return reading(part.compatibility, logits)
 
         return verified(pool, order, policy, first=options.verify, read=read)
 

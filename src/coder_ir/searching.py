@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from coder_ir.calibration import Calibration, Logistic
+from coder_ir.calibration import Calibration
 from coder_ir.constraints import detect
 from coder_ir.errors import InvalidValue
 from coder_ir.intake import check_text
@@ -32,6 +32,7 @@ DEFAULT_POLICY = "auto"
 Mode = Literal["soft", "hard"]
 _UNRELATED = 0.5  # topical cosine of two texts that have nothing to do with each other
 STATED = 0.45  # probability from which a query counts as one with a constraint
+WORTH = 0.03  # cosine that one unit of a verifier's logit counts for
 _HELD = 0.5  # share of a phrase's words that counts as holding it, in hard mode
 
 
@@ -186,11 +187,9 @@ def verified(
     return pool, Order([*kept, *rest], [*dropped, *order.dropped])
 
 
-def reading(compatibility: Scores, logits: Scores, calibration: Calibration | None) -> Scores:
-    """Compatibility as a verifier sees it, in [0, 1]: its logits, weighed with the cosines."""
-    if calibration is None or calibration.reading is None:
-        return Logistic((1.0,), 0.0).probability(logits[:, None])
-    return calibration.reading.probability(np.stack([compatibility, logits], axis=1))
+def reading(compatibility: Scores, logits: Scores) -> Scores:
+    """Compatibility as a verifier sees it, in [-1, 1]: cosines, raised or lowered by its logits."""
+    return np.asarray(np.clip(compatibility + WORTH * logits, -1, 1))
 
 
 def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
@@ -207,7 +206,7 @@ def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
     risk = calibration.risk.probability(features)
     if pool.verified is not None:
         fitted = calibration.read_risk
-        read = fitted.probability(features) if fitted else 1 - pool.compatibility
+        read = fitted.probability(features) if fitted else risk
         risk = np.where(pool.verified, read, risk)
     return np.asarray(certain * risk)
 

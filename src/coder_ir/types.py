@@ -144,7 +144,7 @@ class Candidates:
     topic: Scores | None = None  # cosine with the query less what it rules out, in [-1, 1]
     breach: Scores | None = None  # in [0, 1]: how far a passage goes against the words ruled out
     rows: Floats | None = None  # (n, dimensions) topical vectors of the passages
-    verified: NDArray[np.bool_] | None = None  # whose compatibility a verifier gave, in [0, 1]
+    verified: NDArray[np.bool_] | None = None  # whose compatibility a verifier has read
 
     def __len__(self) -> int:
         """Number of passages in the pool."""

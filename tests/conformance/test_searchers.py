@@ -1,6 +1,6 @@
 """What holds for everything that answers a query with a ranking."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coder_ir.baselines import Reranked
 from coder_ir.errors import InvalidValue
 from coder_ir.policies import POLICIES
 from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
-from coder_ir.types import Document, Ranking, Searcher
+from coder_ir.types import Document, Ranking, Scores, Searcher
 from tests.conftest import FakeEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
@@ -52,9 +53,24 @@ def retriever_with(policy: str, folder: Path) -> Iterator[Searcher]:
         yield WithPolicy(retriever, policy)
 
 
+class WordsInCommon:
+    """A cross-encoder with many ties: it counts the query's words that a passage has."""
+
+    def score(self, query: str, passages: Sequence[str]) -> Scores:
+        asked = set(query.split())
+        return np.array([len(asked & set(passage.split())) for passage in passages], dtype=float)
+
+
+@contextmanager
+def reranked(folder: Path) -> Iterator[Searcher]:
+    with retriever_with("auto", folder) as inner:
+        yield Reranked(inner, WordsInCommon(), depth=6)
+
+
 # Each opens a searcher over the corpus in a folder: builds it there, or loads what is there.
 SEARCHERS: dict[str, Callable[[Path], AbstractContextManager[Searcher]]] = {
-    f"retriever-{policy}": partial(retriever_with, policy) for policy in POLICIES
+    **{f"retriever-{policy}": partial(retriever_with, policy) for policy in POLICIES},
+    "reranked": reranked,
 }
 
 

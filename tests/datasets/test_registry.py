@@ -109,6 +109,22 @@ class TestLoad:
             load_benchmark("tiny", tmp_path)
 
 
+class TestPackaged:
+    known = BENCHMARKS["antonym"]
+
+    def test_its_files_are_looked_for_in_the_package_whatever_the_root(self, tmp_path: Path):
+        assert self.known.place(tmp_path) == self.known.place(Path("elsewhere"))
+        assert self.known.place(tmp_path).parts[-3:] == ("coder_ir", "datasets", "diagnostics")
+
+    def test_one_that_does_not_ship_says_how_to_build_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        gone = replace(self.known, folder="datasets/none")
+        monkeypatch.setattr("coder_ir.datasets.registry.BENCHMARKS", {"gone": gone})
+        with pytest.raises(NotFound, match=r"antonym\.csv\.xz; .* coder-ir data diagnostics"):
+            load_benchmark("gone", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("name", "counts", "documents", "queries"),
     [

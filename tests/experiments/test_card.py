@@ -4,13 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from coder_ir.encoders.folder import Manifest, Role
 from coder_ir.errors import InvalidValue, NotFound
 from coder_ir.experiments.card import compose_card
 from coder_ir.experiments.run import run_experiments
 from coder_ir.experiments.setup import Setup
 
 TABLES = (
-    *("goals", "development", "nevir", "negconstraint", "topical"),
+    *("goals", "development", "nevir", "negconstraint", "beir", "diagnostics"),
     *("verifier", "detection", "risk", "encoding"),
 )
 MADE = "# tiny\n\nTrained on toys."
@@ -28,7 +29,8 @@ def setup(tmp_path: Path) -> Setup:
     for name in TABLES:
         (made.out / f"{name}.md").write_text(f"## The table {name}\n\n| a |\n", encoding="utf-8")
     (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "model.json").write_text("{}")
+    role = Role("graph.onnx", "out", "cls", "", "", 8, 2)
+    Manifest("tiny", "none", "tokenizer.json", role, role, {}).save(tmp_path / "model")
     (tmp_path / "model" / "README.md").write_text(f"{MADE}\n", encoding="utf-8")
     return made
 

@@ -1,12 +1,7 @@
-"""Development topics, detection and NegConstraint on made-up data, every figure by hand.
-
-The fake encoder counts `word` in both spaces, `word-` in the topical one alone and `word+` in the
-compatibility one alone. Equal scores go by ascending id.
-"""
+"""Development topics and detection on made-up data, every figure by hand."""
 
 import json
 from collections.abc import Callable, Iterable
-from math import log2
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +13,13 @@ from coder_ir.encoders import Runtime
 from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.experiments.detection import measure_detection
 from coder_ir.experiments.development import measure_development
-from coder_ir.experiments.negconstraint import measure_negconstraint
 from coder_ir.experiments.runs import policy_runs, scored
 from coder_ir.experiments.setup import Setup
 from coder_ir.metrics import recall_at, violation_at
 from coder_ir.policies import POLICIES, CompatibilityOnly, TopicalOnly
 from coder_ir.types import Document, Qrels, Query
 from tests.conftest import FakeEncoder
-
-WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
-Loaded = list[tuple[str, Runtime | None]]
-
-
-def said(message: str) -> None:
-    assert message
+from tests.experiments.conftest import WORDS, Loaded, said
 
 
 def lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
@@ -43,31 +31,6 @@ def judge(path: Path, *rows: tuple[str, str, int]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(f"{query}\t{doc}\t{grade}\n" for query, doc, grade in rows)
     path.write_text("query-id\tcorpus-id\tscore\n" + text)
-
-
-@pytest.fixture
-def setup(tmp_path: Path) -> Setup:
-    return Setup(tmp_path / "data", tmp_path / "out", "none", "fake", tmp_path / "written")
-
-
-@pytest.fixture
-def encoder() -> FakeEncoder:
-    return FakeEncoder(WORDS, limit=3)
-
-
-@pytest.fixture
-def loaded(monkeypatch: pytest.MonkeyPatch, encoder: FakeEncoder) -> Loaded:
-    """What was asked of the loader that gives the fake encoder for any model."""
-    calls: Loaded = []
-
-    def load(model: str, *, runtime: Runtime | None = None) -> FakeEncoder:
-        calls.append((model, runtime))
-        return encoder
-
-    for module in ("retriever", "experiments.detection"):
-        monkeypatch.setattr(f"coder_ir.{module}.load_encoder", load)
-        monkeypatch.setattr(f"coder_ir.{module}.load_calibration", lambda model: None)
-    return calls
 
 
 pytestmark = pytest.mark.usefixtures("loaded")
@@ -219,56 +182,6 @@ class TestDevelopment:
     def test_missing_items_are_named(self, setup: Setup):
         with pytest.raises(NotFound, match="contrast"):
             measure_development(setup, said)
-
-
-class TestNegConstraint:
-    @pytest.fixture
-    def data(self, setup: Setup) -> Path:
-        folder = setup.data / "negconstraint"
-        lines(folder / "corpus.jsonl", [{"_id": d.doc_id, "text": d.text} for d in HOTELS])
-        asked = [{"_id": q.query_id, "text": q.text} for q in ASKED]
-        lines(folder / "queries.jsonl", [*asked, {"_id": "unjudged", "text": "sea"}])
-        judge(folder / "qrels.tsv", ("q", "b", 1), ("r", "c", 1))
-        return folder
-
-    @pytest.mark.parametrize(
-        ("policy", "expected"),
-        [
-            # q finds b second, r finds c first
-            ("topical", {"R@5": 1, "nDCG@5": (1 / log2(3) + 1) / 2, "MAP@10": (1 / 2 + 1) / 2}),
-            ("compatibility", {"R@5": 1, "nDCG@5": 1, "MAP@10": 1}),
-        ],
-    )
-    @pytest.mark.usefixtures("data")
-    def test_figures_are_those_worked_out_by_hand(
-        self, setup: Setup, policy: str, expected: dict[str, float]
-    ):
-        figures = measure_negconstraint(setup, said).figures
-        assert means(figures["policies"][policy]) == pytest.approx(expected)
-
-    @pytest.mark.usefixtures("data")
-    def test_a_query_that_is_not_judged_is_not_asked(self, setup: Setup):
-        messages: list[str] = []
-        figures = measure_negconstraint(setup, messages.append).figures
-        assert messages == ["negconstraint: 3 documents, 2 queries"]
-        assert figures["queries"] == 2
-        assert list(figures["policies"]) == list(POLICIES)
-
-    def test_a_judged_query_without_a_text_counts_as_unanswered(self, setup: Setup, data: Path):
-        judge(data / "qrels.tsv", ("q", "b", 1), ("r", "c", 1), ("gone", "a", 1), ("s", "a", 1))
-        figures = measure_negconstraint(setup, said).figures["policies"]["compatibility"]
-        assert means(figures) == {"R@5": 1 / 2, "nDCG@5": 1 / 2, "MAP@10": 1 / 2}
-
-    @pytest.mark.usefixtures("data")
-    def test_passages_are_read_to_256_tokens(self, setup: Setup, loaded: Loaded):
-        measure_negconstraint(setup, said)
-        assert loaded == [("fake", Runtime(max_length=256))]
-
-    @pytest.mark.parametrize("name", ["corpus.jsonl", "qrels.tsv", "queries.jsonl"])
-    def test_a_missing_file_is_named(self, setup: Setup, data: Path, name: str):
-        (data / name).unlink()
-        with pytest.raises(NotFound, match=name):
-            measure_negconstraint(setup, said)
 
 
 class TestDetection:

@@ -16,11 +16,10 @@ pytest.importorskip("sklearn", reason="needs scikit-learn: the extra train")
 from coder_ir.calibration import Calibration
 from coder_ir.encoders.folder import Manifest
 from coder_ir.encoders.onnx import OnnxEncoder
-from coder_ir.encoders.registry import load_calibration, load_verifier
+from coder_ir.encoders.registry import load_calibration
 from coder_ir.training.calibrate import CalibrationReport, calibrate, cross_fitted_risks
-from coder_ir.types import Triplet
+from coder_ir.types import Scores, Triplet
 from tests.tiny_bert import save_tiny_verifier, with_upper_layers_changed
-from tests.training.conftest import THINGS
 
 
 @pytest.fixture(scope="module")
@@ -58,26 +57,50 @@ def fitted(done: tuple[Path, CalibrationReport]) -> Calibration:
     return found
 
 
-def test_the_reading_is_fitted_on_what_satisfies_against_what_violates(
-    exported: Path, fitted: Calibration
-):
-    from sklearn.linear_model import LogisticRegression
+class Reader:
+    """A verifier that says one thing of what is loud, the opposite of what is quiet."""
 
-    encoder = OnnxEncoder(exported)
-    verifier = load_verifier(encoder)
-    features, labels = [], []
-    for thing in THINGS:
-        query = f"a {thing} without noise"
-        texts = [f"the {thing} is quiet", f"the {thing} is loud", "the night is warm"]
-        asked = encoder.encode([query], kind="query").compatibility[0]
-        cosines = encoder.encode(texts, kind="document").compatibility @ asked
-        pairs = np.stack([cosines, verifier.read(query, texts)], axis=1)
-        features.append(pairs[:2])  # the third says nothing to the point
-        labels += [True, False]
-    expected = LogisticRegression(C=100, max_iter=5000).fit(np.concatenate(features), labels)
-    assert fitted.reading is not None
-    # Int8 scales follow the batch, so that cosines differ a little from those fitted on.
-    assert fitted.reading.weights == pytest.approx(expected.coef_[0], rel=0.1, abs=0.1)
+    def __init__(self, quiet: float) -> None:
+        self.quiet = quiet
+
+    def read(self, query: str, passages: Sequence[str]) -> Scores:
+        signs = [("quiet" in text) - ("loud" in text) for text in passages]
+        return self.quiet * np.array(signs, dtype=np.float64)
+
+
+@pytest.fixture
+def calibrated_with(
+    exported: Path, labelled: Path, claims: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Reader], Calibration]:
+    """Calibrates a copy, its verifier exchanged."""
+
+    def run(reader: Reader) -> Calibration:
+        monkeypatch.setattr("coder_ir.training.calibrate.load_verifier", lambda encoder: reader)
+        model = Path(shutil.copytree(exported, tmp_path / "model"))
+        calibrate(model, written=labelled, triplets=claims)
+        found = load_calibration(str(model))
+        assert found is not None
+        return found
+
+    return run
+
+
+def test_a_verifier_that_cannot_decide_leaves_the_risk_as_it_is(
+    calibrated_with: Callable[[Reader], Calibration],
+):
+    fitted = calibrated_with(Reader(0.0))
+    assert fitted.read_risk == fitted.risk
+
+
+def test_a_verifier_that_is_always_right_makes_risk_follow_the_reading(
+    calibrated_with: Callable[[Reader], Calibration],
+):
+    # The queries ask for no noise: logits this high make quiet passages 1 and loud ones -1.
+    fitted = calibrated_with(Reader(100.0))
+    assert fitted.read_risk is not None
+    quiet, loud = fitted.read_risk.probability(np.array([[0.5, 1.0, 0.0], [0.5, -1.0, 0.0]]))
+    assert quiet < 0.1
+    assert loud > 0.9
 
 
 def test_the_risk_of_a_verified_passage_is_fitted_beside_that_of_others(fitted: Calibration):
@@ -121,7 +144,7 @@ def test_the_other_fits_do_not_depend_on_a_verifier(
     model = without_verifier(exported, tmp_path / "model")
     report = calibrate(model, written=labelled, triplets=claims)
     assert report.read_risk is None
-    assert load_calibration(str(model)) == replace(fitted, reading=None, read_risk=None)
+    assert load_calibration(str(model)) == replace(fitted, read_risk=None)
 
 
 def test_without_a_verifier_there_is_no_curve_of_verified_hits(

@@ -12,15 +12,17 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="development, settings, recipe, detection, risk, nevir, negconstraint, topical, "
-            "torch, verifier, encoding, search, kill, goals, card; default: all but recipe.",
+            help="development, settings, recipe, detection, risk, diagnostics, survival, "
+            "benchmarks, nevir, negconstraint, beir, torch, encoders, separation, reranker, "
+            "verifier, sensitivity, efficiency, encoding, search, kill, goals, card, results; "
+            "default: all but settings, recipe and torch.",
             metavar="[NAME]...",
         ),
     ] = None,
     *,
     data: Annotated[
         Path,
-        typer.Option(help="Folder with nevir/, negconstraint/, excluir/, scifact/, nfcorpus/."),
+        typer.Option(help="Folder of benchmarks, as `data list` shows it."),
     ],
     out: Annotated[Path, typer.Option(help="Folder for NAME.json and NAME.md.")] = Path("results"),
     reference: Annotated[
@@ -30,13 +32,20 @@ def bench(
     written: Annotated[
         Path, typer.Option(help="Folder with contrast.development.jsonl (development).")
     ] = Path("recipes/written"),
+    reranker: Annotated[
+        Path | None,
+        typer.Option(help="Folder of an ONNX cross-encoder (reranker, efficiency)."),
+    ] = None,
 ) -> None:
-    """Measure and write a JSON file and a Markdown table for each name.
+    """Measure and write a JSON file and a Markdown table for each name, and its pictures.
+
+    Indexes, runs and finished tables are kept in OUT/cache: a second call does only what is not
+    there or what changed. Ends with 1 where figures are not those that were expected.
 
     Example: coder-ir bench nevir --data benchmarks --out results
     """
     from coder_ir.experiments.run import Setup, run_experiments
 
-    setup = Setup(data, out, reference, model, written)
+    setup = Setup(data, out, reference, model, written, reranker)
     for table in run_experiments(names or [], setup, report=say):
         typer.echo(table)

@@ -1,4 +1,4 @@
-"""data: benchmarks and training triplets."""
+"""data: benchmarks, training triplets and diagnostic sets."""
 
 from pathlib import Path
 from typing import Annotated
@@ -80,13 +80,9 @@ def wordnet(
 
     Example: coder-ir data wordnet -o triplets/wordnet.jsonl
     """
+    from coder_ir.datasets.wordnet import extract_antonyms, load_antonyms, save_antonyms
     from coder_ir.training.sentences import save_triplets
-    from coder_ir.training.wordnet import (
-        extract_antonyms,
-        load_antonyms,
-        polarity_triplets,
-        save_antonyms,
-    )
+    from coder_ir.training.wordnet import polarity_triplets
 
     pairs = extract_antonyms(source) if source else load_antonyms()
     if antonyms:
@@ -131,3 +127,61 @@ def sentences(
     for (name, licence), count in sorted(Counter((t.source, t.licence) for t in triplets).items()):
         say(f"{count:6} {name} ({licence})")
     say(f"{output}: {len(train_part)} to train on, {len(held_out)} held out")
+
+
+@data_app.command("diagnostics")
+def diagnostics(
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Sheet (.csv, .csv.xz) or folder to write.")
+    ],
+    kind: Annotated[str, typer.Option(help="antonym, negation or exclusion.")],
+    *,
+    source: Annotated[
+        Path | None, typer.Option(help="BEIR folder: build a review sheet from its passages.")
+    ] = None,
+    reviewed: Annotated[
+        Path | None, typer.Option(help="Reviewed sheet: write its kept rows as a BEIR folder.")
+    ] = None,
+    pairs: Annotated[
+        int | None, typer.Option(help="Pairs in the sheet, at most.", show_default="51")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of the order of the passages.", show_default="13")
+    ] = None,
+) -> None:
+    """Diagnostic sets: a sheet of candidate pairs to review, or a reviewed set as a BEIR folder.
+
+    With neither --source nor --reviewed, the set that ships with the package is written.
+
+    Example: coder-ir data diagnostics --kind antonym --source benchmarks/scifact -o sheet.csv
+    """
+    from coder_ir.errors import InvalidValue
+
+    if source and reviewed:
+        raise InvalidValue("give --source to build a sheet or --reviewed to export one, not both")
+    if source:
+        _write_sheet(source, kind, output, 51 if pairs is None else pairs, seed)
+    elif pairs is not None or seed is not None:
+        raise InvalidValue("--pairs and --seed belong to --source")
+    else:
+        _export_reviewed(reviewed, kind, output)
+
+
+def _write_sheet(source: Path, kind: str, output: Path, pairs: int, seed: int | None) -> None:
+    from coder_ir.datasets.diagnostics.build import build_pairs
+    from coder_ir.datasets.diagnostics.sheet import write_sheet
+    from coder_ir.errors import InvalidValue
+
+    if not output.name.endswith((".csv", ".csv.xz")):
+        raise InvalidValue(f"a review sheet is named .csv or .csv.xz, got {output.name}")
+    found = build_pairs(source, kind, pairs=pairs, seed=13 if seed is None else seed)
+    write_sheet(found, output)
+    say(f"{output}: {len(found)} {kind} pairs to review; set decision to keep or drop")
+
+
+def _export_reviewed(reviewed: Path | None, kind: str, output: Path) -> None:
+    from coder_ir.datasets.diagnostics.load import load_reviewed, save_beir, shipped_sheet
+
+    found = load_reviewed(reviewed or shipped_sheet(kind), kind=kind)
+    save_beir(found, output)
+    say(f"{output}: {len(found.documents)} documents, {len(found.queries)} judged queries")

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,12 +23,13 @@ if TYPE_CHECKING:
     from coder_ir.types import Qrels
 
 _CURVE = 20  # ranks of a survival curve
+_STDIN = Path("-")
 
 
 def evaluate(
     files: Annotated[
         list[Path],
-        typer.Argument(help="Run files, then the judgements.", metavar="RUN... QRELS"),
+        typer.Argument(help="Run files, then the judgements; - is stdin.", metavar="RUN... QRELS"),
     ],
     *,
     metric: Annotated[
@@ -58,14 +62,15 @@ def evaluate(
     if as_json and as_csv:
         raise InvalidValue("choose one of --json and --csv")
     *paths, judged = files
-    if len(set(paths)) < len(paths):
-        raise InvalidValue("a run file is named twice")
+    if len(set(paths)) < len(paths) or files.count(_STDIN) > 1:
+        raise InvalidValue("a run file is named twice, or stdin is")
     if plot and not plot.parent.is_dir():
         raise NotFound(f"no folder {plot.parent} to write {plot.name} into")
     measures = list({m.name: m for m in map(measure_named, metric or DEFAULT)}.values())
-    qrels = load_qrels(judged)
     depth = max([measure.k for measure in measures] + [_CURVE] * (plot is not None))
-    runs = {_name(path, paths): load_run(path, depth=depth) for path in paths}
+    with _as_file() as on_disk:
+        qrels = load_qrels(on_disk(judged))
+        runs = {_name(path, paths): load_run(on_disk(path), depth=depth) for path in paths}
     reports = report_runs(runs, qrels, measures)
     _warn(reports, qrels, measures)
     if plot:
@@ -76,6 +81,22 @@ def evaluate(
         _print_csv(reports, measures, per_query=per_query)
     else:
         _print_table(reports, measures, per_query=per_query)
+
+
+@contextmanager
+def _as_file() -> Iterator[Callable[[Path], Path]]:
+    """Gives each path as it is, and for - a file with what stdin holds."""
+    with tempfile.TemporaryDirectory() as folder:
+
+        def on_disk(path: Path) -> Path:
+            if path != _STDIN:
+                return path
+            copy = Path(folder) / "stdin"
+            with copy.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            return copy
+
+        yield on_disk
 
 
 def _name(path: Path, paths: Sequence[Path]) -> str:
@@ -91,7 +112,7 @@ def _warn(reports: Sequence[RunReport], qrels: Qrels, measures: Sequence[Measure
         if report.surplus:
             say(f"{report.name}: {report.surplus} queries are not judged and were left out")
     violating = any(grade < 0 for own in qrels.grades.values() for grade in own.values())
-    named = [m.name for m in measures if m.name.startswith(("V@", "FVR@", "Survival@"))]
+    named = [m.name for m in measures if m.of_violations]
     if named and not violating:
         say(f"no document is judged violating (grade below 0), so {named[0]} says nothing here")
 

@@ -3,15 +3,18 @@
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import resources
 from pathlib import Path
 
 from coder_ir.datasets.beir import load_beir
+from coder_ir.datasets.diagnostics.load import FOLDER, load_reviewed
 from coder_ir.datasets.excluir import CORPUS, QUERIES, load_excluir
 from coder_ir.datasets.nevir import load_nevir
 from coder_ir.datasets.testset import TestSet
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
 
 _BEIR = "https://public.ukp.informatik.tu-darmstadt.de/thakur/BEIR/datasets"
+_BEIR_HOME = "https://github.com/beir-cellar/beir/wiki/Datasets-available"
 _BEIR_FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv")
 
 
@@ -40,10 +43,15 @@ class Benchmark:
     sha256: Mapping[str, str] = field(default_factory=dict)  # of files, where known
     archive: Archive | None = None
     urls: Mapping[str, str] = field(default_factory=dict)  # of single files
+    packaged: bool = False  # its folder is one of this package's, not one under a root
+
+    def place(self, root: Path) -> Path:
+        """The folder that holds its files."""
+        return (Path(str(resources.files("coder_ir"))) if self.packaged else root) / self.folder
 
     def missing(self, root: Path) -> list[str]:
         """Files that are not there."""
-        return [name for name in self.files if not (root / self.folder / name).is_file()]
+        return [name for name in self.files if not (self.place(root) / name).is_file()]
 
     @property
     def downloadable(self) -> bool:
@@ -61,7 +69,7 @@ def benchmark_named(name: str) -> Benchmark:
 def load_benchmark(name: str, root: Path) -> TestSet:
     """Load it from its folder under `root`, and refuse what is not the published set."""
     known = benchmark_named(name)
-    folder = root / known.folder
+    folder = known.place(root)
     if missing := known.missing(root):
         raise NotFound(f"no {folder / missing[0]}; {how_to_get(known, root)}")
     for file, expected in known.sha256.items():
@@ -86,6 +94,8 @@ def how_to_get(known: Benchmark, root: Path) -> str:
     """What a person should do to have it under `root`."""
     if known.downloadable:
         return f"run: coder-ir data get {known.name} --to {root}"
+    if known.packaged:
+        return "this version ships without it; build one with: coder-ir data diagnostics"
     return f"see {known.home}"
 
 
@@ -106,13 +116,29 @@ def _beir(  # noqa: PLR0913 - one line a dataset
         folder=name,
         title=title,
         licence=licence,
-        home="https://github.com/beir-cellar/beir/wiki/Datasets-available",
+        home=_BEIR_HOME,
         files=_BEIR_FILES,
         documents=documents,
         queries=queries,
         load=load_beir,
         sha256=sha256 or {},
         archive=archive,
+    )
+
+
+def _diagnostic(kind: str, source: str, documents: int, queries: int, *, licence: str) -> Benchmark:
+    sheet = f"{kind}.csv.xz"
+    return Benchmark(
+        name=kind,
+        folder=FOLDER,
+        title=f"Diagnostic, {kind} ({source})",
+        licence=licence,
+        home=_BEIR_HOME,
+        files=(sheet,),
+        documents=documents,
+        queries=queries,
+        load=lambda folder: load_reviewed(folder / sheet, kind=kind),
+        packaged=True,
     )
 
 
@@ -218,5 +244,8 @@ _LISTED = (
             "qrels.tsv": "de287edd030d68f604b579dae51743d264bb5c36f4e4d6e1f8aff6f2cc3e3b8f",
         },
     ),
+    _diagnostic("antonym", "SciFact", 306, 102, licence="CC BY 4.0, ODC-By"),
+    _diagnostic("negation", "NFCorpus", 304, 104, licence="academic use"),
+    _diagnostic("exclusion", "NFCorpus", 312, 104, licence="academic use"),
 )
 BENCHMARKS = {known.name: known for known in _LISTED}

@@ -1,13 +1,12 @@
 """NevIR: does the ranking follow the direction of the query?"""
 
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from functools import partial
 
-from coder_ir.datasets.nevir import load_nevir
 from coder_ir.datasets.testset import TestSet
 from coder_ir.experiments.setup import Report, Setup
+from coder_ir.experiments.systems import System, answered, benchmark, opened
 from coder_ir.experiments.tables import Table, percent, ranks
 from coder_ir.metrics import (
     Estimate,
@@ -36,33 +35,22 @@ _COLUMNS = ("pairwise ↑", "V@1 ↓", "V@2 ↓", "V@10 ↓", "FVR@10 ↑", "R@5
 
 def measure_nevir(setup: Setup, report: Report) -> Table:
     """Every named policy with its default settings over the pooled documents."""
-    data = load_nevir(setup.file("nevir", "test_open.jsonl"))
+    data = benchmark("nevir-open", setup)
     values: dict[str, dict[str, list[float]]] = {}
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Retriever.open(folder, model=setup.model) as retriever,
-    ):
-        report(f"nevir: encoding {len(data.documents)} documents")
-        retriever.add(data.documents)
-        for name, policy in POLICIES.items():
-            report(f"nevir: {name}")
-            values[name] = _measure(retriever, data, policy)
+    for name, policy in POLICIES.items():
+        report(f"nevir: {name}")
+        system = System(name, policy=name)
+        run = answered(system, "nevir-open", data, setup, report)
+        with opened(system, "nevir-open", data, setup, report) as retriever:
+            margins = _margins(retriever, data, policy)
+        values[name] = {
+            "pairwise": pairwise_accuracy(margins, data.pairs),
+            **{
+                metric: list(per_query(function, run, data.qrels).values())
+                for metric, function in NEVIR_METRICS.items()
+            },
+        }
     return _table(values, data)
-
-
-def _measure(retriever: Retriever, data: TestSet, policy: Policy) -> dict[str, list[float]]:
-    texts = [query.text for query in data.queries]
-    rankings = retriever.search_many(texts, SearchOptions(k=10, policy=policy))
-    run = {
-        query.query_id: [hit.doc_id for hit in ranking]
-        for query, ranking in zip(data.queries, rankings, strict=True)
-    }
-    values = {
-        name: list(per_query(metric, run, data.qrels).values())
-        for name, metric in NEVIR_METRICS.items()
-    }
-    margins = _margins(retriever, data, policy)
-    return {"pairwise": pairwise_accuracy(margins, data.pairs), **values}
 
 
 def _margins(retriever: Retriever, data: TestSet, policy: Policy) -> dict[str, float]:

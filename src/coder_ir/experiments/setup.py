@@ -18,6 +18,12 @@ class Setup:
     reference: str  # torch model the built-in topical encoder was made from
     model: str
     written: Path = Path("recipes/written")  # contrast items and labelled queries of our own
+    reranker: Path | None = None  # folder of an ONNX cross-encoder
+
+    @property
+    def cache(self) -> Path:
+        """Indexes, runs and whatever else a second run need not do again."""
+        return self.out / "cache"
 
     def file(self, *parts: str) -> Path:
         """A data file that must be there."""

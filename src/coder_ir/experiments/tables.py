@@ -19,6 +19,7 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...]
     figures: dict[str, Any]  # what the cells were made from, unrounded
+    unexpected: tuple[str, ...] = ()  # figures that are not what their description expects
 
     def markdown(self) -> str:
         """A heading, the table and the notes."""

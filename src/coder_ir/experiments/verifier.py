@@ -18,7 +18,7 @@ from coder_ir.searching import SearchOptions
 from coder_ir.types import Document, Qrels, Query
 
 _DEPTH = 20
-_MOST = 160  # queries of a set that are asked, evenly spread; a verified search takes its time
+_MOST = 400  # queries of a set that are asked, evenly spread; a verified search takes its time
 _ASKED = {"auto": SearchOptions(), f"auto, verify {_DEPTH}": SearchOptions(verify=_DEPTH)}
 _COLUMNS = ("ours", "edits", "V@1", "FVR@10", "R@5")
 Scoring = Callable[[Run, Qrels], dict[str, Estimate]]
@@ -57,8 +57,8 @@ def measure_verifier(setup: Setup, report: Report) -> Table:
         rows=tuple(rows),
         notes=(
             f"{'; '.join(sizes)}. Percent, 95% bootstrap interval; time is the median of whole "
-            "searches, one at a time, in the same run. Neither was trained on; how the verifier's "
-            "score is weighed with s_C was fitted on the development topics (two weights).",
+            "searches, one at a time, in the same run. Neither was trained on; what a logit of the "
+            "verifier counts for was chosen on the development topics.",
         ),
         figures=figures,
     )

@@ -19,6 +19,7 @@ class Kind:
     at: Callable[..., float]
     higher_is_better: bool
     rate: bool  # shown in percent; else in ranks
+    of_violations: bool = False  # says nothing where no document is judged violating
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,13 @@ class Measure:
     function: Function
     higher_is_better: bool
     rate: bool
+    of_violations: bool = False
 
 
 KINDS = {
-    "V": Kind(violation_at, higher_is_better=False, rate=True),
-    "FVR": Kind(first_violation_at, higher_is_better=True, rate=False),
-    "Survival": Kind(survival_at, higher_is_better=True, rate=True),
+    "V": Kind(violation_at, higher_is_better=False, rate=True, of_violations=True),
+    "FVR": Kind(first_violation_at, higher_is_better=True, rate=False, of_violations=True),
+    "Survival": Kind(survival_at, higher_is_better=True, rate=True, of_violations=True),
     "nDCG": Kind(ndcg_at, higher_is_better=True, rate=True),
     "AP": Kind(average_precision_at, higher_is_better=True, rate=True),
     "R": Kind(recall_at, higher_is_better=True, rate=True),
@@ -54,4 +56,11 @@ def measure_named(name: str) -> Measure:
         known = ", ".join(f"{kind}@k" for kind in KINDS)
         raise InvalidValue(f"no measure {name!r}; there are {known}, with k from 1 up")
     found, k = KINDS[kind], int(match["k"])
-    return Measure(f"{kind}@{k}", k, partial(found.at, k=k), found.higher_is_better, found.rate)
+    return Measure(
+        f"{kind}@{k}",
+        k,
+        partial(found.at, k=k),
+        found.higher_is_better,
+        found.rate,
+        found.of_violations,
+    )

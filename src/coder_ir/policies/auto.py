@@ -27,7 +27,7 @@ class Auto:
     """
 
     strength: float = 0.5  # weight of compatibility next to topical
-    unnamed: float = 0.4  # share of the strength where a query names nothing it excludes
+    unnamed: float = 0.5  # share of the strength where a query names nothing it excludes
     exclusion: float = 0.4  # what a passage loses that goes wholly against the excluded words
     rivalry: float = 0.25  # weight of the deficit
     twin: float = 0.93  # in [-1, 1]

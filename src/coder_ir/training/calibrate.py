@@ -16,7 +16,7 @@ from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
 from coder_ir.encoders.registry import load_verifier
 from coder_ir.errors import InvalidValue, MissingExtra
-from coder_ir.searching import STATED, breaches
+from coder_ir.searching import STATED, breaches, reading
 from coder_ir.training.queries import LabelledQuery, read_queries, statements
 from coder_ir.training.sentences import load_triplets
 from coder_ir.training.sources import item_group, read_contrast_items
@@ -94,9 +94,7 @@ def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) ->
     if found.logits is not None:
         read = _read(found, found.logits)
         fitted = replace(
-            fitted,
-            reading=_fit_reading(found, found.logits, np.ones(len(found.breaks), dtype=np.bool_)),
-            read_risk=_fit(read.features, read.breaks, strength=_RISK_STRENGTH),
+            fitted, read_risk=_fit(read.features, read.breaks, strength=_RISK_STRENGTH)
         )
     _store(fitted, folder)
     constrained = np.array([query.constrained for query in asked])
@@ -136,21 +134,10 @@ def _store(fitted: Calibration, folder: Path) -> None:
         (folder / old).unlink(missing_ok=True)
 
 
-def _fit_reading(found: _Judgements, logits: Scores, rows: NDArray[np.bool_]) -> Logistic:
-    """That a passage satisfies, against that it violates, from cosine and logit."""
-    chosen = rows & ~found.neutral
-    features = np.stack([found.features[:, 1], logits], axis=1)[chosen]
-    return _fit(features, ~found.breaks[chosen], strength=_RISK_STRENGTH)
-
-
 def _read(found: _Judgements, logits: Scores) -> _Judgements:
-    """The same pairs with compatibility as read, each fold by a fit on the others."""
+    """The same pairs with compatibility as read."""
     features = found.features.copy()
-    for part in range(FOLDS):
-        own = found.fold == part
-        fitted = _fit_reading(found, logits, ~own)
-        both = np.stack([found.features[own, 1], logits[own]], axis=1)
-        features[own, 1] = fitted.probability(both)
+    features[:, 1] = reading(features[:, 1], logits)
     return replace(found, features=features)
 
 
@@ -199,7 +186,6 @@ class _Judgements:
     features: Scores  # topical, compatibility, breach
     breaks: NDArray[np.bool_]  # whether the passage breaks it
     fold: NDArray[np.int64]  # pairs on one topic share a fold
-    neutral: NDArray[np.bool_]  # whether it neither satisfies nor breaks it
     logits: Scores | None = None  # the verifier's
 
 
@@ -245,7 +231,6 @@ def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Jud
         features=np.array(features),
         breaks=np.array([row.part < 0 for row in kept]),
         fold=np.array([row.fold for row in kept]),
-        neutral=np.array([row.part == 0 for row in kept]),
         logits=_logits(encoder, kept) if encoder.manifest.verifier else None,
     )
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coder_ir.datasets.sample import load_sample
+from coder_ir.datasets.wordnet import load_antonyms
 from coder_ir.encoders.combined import CombinedEncoder
 from coder_ir.encoders.folder import Manifest, Pooling, Reading, Role, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder, Runtime
@@ -19,7 +20,6 @@ from coder_ir.errors import InvalidValue, MissingExtra
 from coder_ir.training.bert_graph import HEAD, Shape, Weights, build, shared_layers
 from coder_ir.training.learners import load_head
 from coder_ir.training.sentences import load_triplets
-from coder_ir.training.wordnet import load_antonyms
 from coder_ir.types import Encoder, Floats, Space, Triplet
 
 if TYPE_CHECKING:

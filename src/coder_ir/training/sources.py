@@ -10,9 +10,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import IO, Any
 
+from coder_ir.datasets.wordnet import load_antonyms
 from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.training.exclusions import pick, read_exclusions, read_sets
-from coder_ir.training.wordnet import load_antonyms
 from coder_ir.types import Triplet
 
 _FEVER_SECOND = ("v0.2/fever_symmetric_dev", "v0.2/fever_symmetric_test")

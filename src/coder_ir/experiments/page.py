@@ -1,0 +1,66 @@
+"""The page of all results: what was measured, beside what the paper reports."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from coder_ir.experiments.setup import Report, Setup
+
+PAGE = "results.md"
+_PICTURE = re.compile(r"\]\((?=[\w-]+\.png\))")  # pictures lie with the tables
+_SECTIONS = {
+    "Constraint queries": ("diagnostics", "survival", "benchmarks", "nevir", "negconstraint"),
+    "Ordinary queries": ("beir", "torch", "detection"),
+    "What does what": ("encoders", "separation", "reranker", "verifier", "sensitivity", "recipe"),
+    "Our own topics": ("development", "settings", "risk", "goals"),
+    "Time": ("efficiency", "encoding", "search", "kill"),
+}
+_HEAD = """# Results
+
+This page is written by `coder-ir bench results` from the tables in `docs/results`; `make bench`
+measures them. Rows that begin with *paper* are copied from the tables of the CoDeR paper.
+
+How ours and the paper's figures differ, before any of them are compared:
+
+- **Size.** The paper's encoders are BGE-large (335M parameters); ours are bge-small (33M), in int8,
+  both vectors in one pass on a laptop's CPU.
+- **Training data.** The paper trains on 800 queries each of NevIR and ExcluIR and tests on the
+  rest. Ours never saw either benchmark.
+- **Test data.** NevIR here is the open half of its test set (691 pairs), whose pool of documents is
+  smaller. ExcluIR's documents, ArguAna, FiQA, CQADupStack and SciDocs were not at hand where this
+  page was made; their rows say so and fill themselves where the data is there. The diagnostic sets
+  were built anew as the paper's appendix describes, so that their level is not the paper's; compare
+  the change from *topical* to a policy, not the absolute figures.
+- **Averages** run over all judged queries, with one denominator a table.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that goes above the tables."""
+
+    text: str
+
+    def markdown(self) -> str:
+        """The page."""
+        return self.text
+
+    def save(self, folder: Path) -> None:
+        """Write it above the tables' folder."""
+        (folder.parent / PAGE).write_text(self.text, encoding="utf-8")
+
+
+def compose_results(setup: Setup, report: Report) -> Page:
+    """Every table that was measured, in order; one that was not is named."""
+    report("results: gathering the tables")
+    parts = [_HEAD.strip()]
+    for title, names in _SECTIONS.items():
+        parts.append(f"## {title}")
+        for name in names:
+            path = setup.out / f"{name}.md"
+            if path.is_file():
+                text = path.read_text(encoding="utf-8").strip()
+                parts.append(f"#{_PICTURE.sub(f']({setup.out.name}/', text)}")
+            else:
+                parts.append(f"### {name}\n\nNot measured; run: `coder-ir bench {name}`.")
+    return Page("\n\n".join(parts) + "\n")

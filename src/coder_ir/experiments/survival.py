@@ -1,0 +1,50 @@
+"""How long the first hits stay free of violations, on the diagnostic sets."""
+
+from statistics import mean
+
+from coder_ir.errors import NotFound
+from coder_ir.experiments.comparison import load_comparison
+from coder_ir.experiments.figures import draw_survival_panels
+from coder_ir.experiments.setup import Report, Setup
+from coder_ir.experiments.systems import DEPTH, answered, benchmark
+from coder_ir.experiments.tables import Table
+from coder_ir.metrics import measure_named, per_query
+
+_SHOWN = (1, 2, 3, 5, 10)
+
+
+def measure_survival(setup: Setup, report: Report) -> Table:
+    """Share of queries without a violating document down to each rank; a curve a system."""
+    asked = load_comparison("diagnostics")
+    panels: dict[str, dict[str, list[float]]] = {}
+    rows: list[tuple[str, ...]] = []
+    for data in asked.data:
+        try:
+            test = benchmark(data, setup)
+        except NotFound as error:
+            rows.append((data, f"not measured: {error}", *("–" for _ in _SHOWN)))
+            continue
+        report(f"survival: {data}")
+        panels[data] = {}
+        for system in asked.systems:
+            run = answered(system, data, test, setup, report)
+            curve = [
+                mean(per_query(measure_named(f"Survival@{k}").function, run, test.qrels).values())
+                for k in range(1, DEPTH + 1)
+            ]
+            panels[data][system.name] = curve
+            rows.append((data, system.name, *(f"{100 * curve[k - 1]:.1f}" for k in _SHOWN)))
+    if panels:
+        setup.out.mkdir(parents=True, exist_ok=True)
+        draw_survival_panels(panels, setup.out / "survival.png")
+    return Table(
+        name="survival",
+        title="Violation survival",
+        columns=("data", "system", *(f"k = {k}" for k in _SHOWN)),
+        rows=tuple(rows),
+        notes=(
+            "Percent of queries with no violating document among the first k; higher is safer.",
+            *(["![Violation survival](survival.png)"] if panels else []),
+        ),
+        figures=panels,
+    )

