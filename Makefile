@@ -22,7 +22,7 @@ check: $(VENV)/.train
 
 bench: $(VENV)/.bench
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --reranker $(RERANKER) \
-		--out docs/results
+		--out docs/results --into README.md
 
 # The whole recipe, raw data to model folder: some two hours on two cores.
 MODEL ?= runs/model

@@ -18,6 +18,7 @@ from coder_ir.encoders.onnx import OnnxEncoder, Runtime
 from coder_ir.encoders.registry import load_encoder, load_verifier
 from coder_ir.encoders.verifier import OnnxVerifier
 from coder_ir.errors import InvalidValue, ModelMismatch
+from coder_ir.searching import WORTH
 from coder_ir.training.export import ExportPlan, export_model
 from coder_ir.types import Scores
 from tests.conftest import FakeEncoder
@@ -210,8 +211,11 @@ def test_an_index_built_without_a_verifier_is_searched_with_one(
     with Retriever.open(tmp_path, model=str(without), runtime=ONE) as retriever:
         retriever.add(documents)
     with Retriever.open(tmp_path, model=str(folder), runtime=ONE) as retriever:
+        plain = retriever.search(QUERY, policy="compatibility")
         hits = retriever.search(QUERY, policy="compatibility", verify=len(PASSAGES))
-    expected = 1 / (1 + np.exp(-read(folder)))
+    cosines = {hit.doc_id: hit.compatibility for hit in plain}
+    logits = read(folder)
+    expected = np.array([cosines[str(i)] + WORTH * logit for i, logit in enumerate(logits)])
     found = {hit.doc_id: hit.compatibility for hit in hits}
     assert [hit.doc_id for hit in hits] == [str(i) for i in np.argsort(-expected)]
     assert [found[str(i)] for i in range(len(PASSAGES))] == pytest.approx(expected)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from coder_ir.experiments.page import compose_results
+from coder_ir.errors import NotFound
+from coder_ir.experiments.page import compose_results, filled
 from coder_ir.experiments.run import EXPERIMENTS, run_experiments
 from coder_ir.experiments.setup import Setup
 from tests.experiments.conftest import said
@@ -67,3 +68,20 @@ def test_what_was_measured_since_is_in_the_next_one(setup: Setup):
     (setup.out / "nevir.md").write_text("## NevIR\n")
     assert "### NevIR" not in before
     assert "### NevIR" in composed(setup)
+
+
+class TestFilled:
+    def test_a_marked_table_is_replaced_by_the_measured_rows(self, tmp_path: Path):
+        (tmp_path / "t.md").write_text(
+            "## T\n\n| a | b |\n| --- | --- |\n| x | 1 |\n| *paper: y* | 2 |\n"
+            "| z | not measured: gone |\n| x − topical | 3 |\n\nNote.\n"
+        )
+        page = "Before\n\n<!-- table: t -->\n\n| old | row |\n\nAfter | as it was\n"
+        rows = "| a | b |\n| --- | --- |\n| x | 1 |\n"
+        expected = f"Before\n\n<!-- table: t -->\n\n{rows}\nAfter | as it was\n"
+        assert filled(page, tmp_path) == expected
+        assert filled(expected, tmp_path) == expected
+
+    def test_a_table_that_was_not_measured_is_named(self, tmp_path: Path):
+        with pytest.raises(NotFound, match="run first: coder-ir bench t"):
+            filled("<!-- table: t -->\n", tmp_path)

@@ -36,6 +36,10 @@ def bench(
         Path | None,
         typer.Option(help="Folder of an ONNX cross-encoder (reranker, efficiency)."),
     ] = None,
+    into: Annotated[
+        Path | None,
+        typer.Option(help="Markdown file whose tables, marked <!-- table: NAME -->, are filled."),
+    ] = None,
 ) -> None:
     """Measure and write a JSON file and a Markdown table for each name, and its pictures.
 
@@ -44,8 +48,11 @@ def bench(
 
     Example: coder-ir bench nevir --data benchmarks --out results
     """
+    from coder_ir.experiments.page import filled
     from coder_ir.experiments.run import Setup, run_experiments
 
     setup = Setup(data, out, reference, model, written, reranker)
     for table in run_experiments(names or [], setup, report=say):
         typer.echo(table)
+    if into:
+        into.write_text(filled(into.read_text(encoding="utf-8"), out), encoding="utf-8")

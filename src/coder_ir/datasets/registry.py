@@ -126,7 +126,9 @@ def _beir(  # noqa: PLR0913 - one line a dataset
     )
 
 
-def _diagnostic(kind: str, source: str, documents: int, queries: int, *, licence: str) -> Benchmark:
+def _diagnostic(
+    kind: str, source: str, documents: int, queries: int, sha256: str, *, licence: str
+) -> Benchmark:
     sheet = f"{kind}.csv.xz"
     return Benchmark(
         name=kind,
@@ -138,6 +140,7 @@ def _diagnostic(kind: str, source: str, documents: int, queries: int, *, licence
         documents=documents,
         queries=queries,
         load=lambda folder: load_reviewed(folder / sheet, kind=kind),
+        sha256={sheet: sha256},
         packaged=True,
     )
 
@@ -244,8 +247,20 @@ _LISTED = (
             "qrels.tsv": "de287edd030d68f604b579dae51743d264bb5c36f4e4d6e1f8aff6f2cc3e3b8f",
         },
     ),
-    _diagnostic("antonym", "SciFact", 306, 102, licence="CC BY 4.0, ODC-By"),
-    _diagnostic("negation", "NFCorpus", 304, 104, licence="academic use"),
-    _diagnostic("exclusion", "NFCorpus", 312, 104, licence="academic use"),
+    _diagnostic(
+        *("antonym", "SciFact", 306, 102),
+        "1c01d17d17cd3ff741df69651ff92f7f97528938c6b7824a479cc1131edf75f5",
+        licence="CC BY 4.0, ODC-By",
+    ),
+    _diagnostic(
+        *("negation", "NFCorpus", 304, 104),
+        "875cfc0c1e265ab21547ee6f2b5e6dd3d738c643da8ad33ed832250feb0cc598",
+        licence="academic use",
+    ),
+    _diagnostic(
+        *("exclusion", "NFCorpus", 312, 104),
+        "9328a47093c434b85119eff4db2403a4838bb3d3eb314232a2d8d868d05634c4",
+        licence="academic use",
+    ),
 )
 BENCHMARKS = {known.name: known for known in _LISTED}

@@ -4,10 +4,13 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from coder_ir.errors import NotFound
 from coder_ir.experiments.setup import Report, Setup
 
 PAGE = "results.md"
 _PICTURE = re.compile(r"\]\((?=[\w-]+\.png\))")  # pictures lie with the tables
+_MARKED = re.compile(r"(?P<mark><!-- table: (?P<name>[\w-]+) -->\n\n?)(?:\|.*\n)*")
+_BESIDE = ("*paper: ", "not measured: ", " − topical")  # rows that stay with the whole table
 _SECTIONS = {
     "Constraint queries": ("diagnostics", "survival", "benchmarks", "nevir", "negconstraint"),
     "Ordinary queries": ("beir", "torch", "detection"),
@@ -64,3 +67,22 @@ def compose_results(setup: Setup, report: Report) -> Page:
             else:
                 parts.append(f"### {name}\n\nNot measured; run: `coder-ir bench {name}`.")
     return Page("\n\n".join(parts) + "\n")
+
+
+def filled(text: str, folder: Path) -> str:
+    """A page with the tables it marks as they were measured.
+
+    A table follows the line `<!-- table: NAME -->`; what it holds is replaced by the rows of
+    NAME.md, but for the paper's, those of data that was not there, and differences.
+    """
+
+    def table(found: re.Match[str]) -> str:
+        path = folder / f"{found['name']}.md"
+        if not path.is_file():
+            raise NotFound(f"no {path}; run first: coder-ir bench {found['name']}")
+        lines = path.read_text(encoding="utf-8").splitlines()
+        rows = [line for line in lines if line.startswith("|")]
+        shown = [row for row in rows if not any(words in row for words in _BESIDE)]
+        return found["mark"].rstrip("\n") + "\n\n" + "\n".join(shown) + "\n"
+
+    return _MARKED.sub(table, text)
