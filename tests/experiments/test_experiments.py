@@ -89,7 +89,7 @@ def test_nevir_is_measured_for_every_policy(tmp_path: Path, monkeypatch: pytest.
 
 def test_the_readme_shows_the_tables_as_they_were_measured():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert readme.count("<!-- table: ") == 6
+    assert readme.count("<!-- table: ") == 5
     assert filled(readme, RESULTS) == readme, "run: coder-ir bench results --into README.md"
 
 
@@ -101,7 +101,7 @@ def test_the_sentences_of_the_readme_give_the_figures_that_were_measured():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     found = {
         name: json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-        for name in ("nevir", "development", "beir", "torch")
+        for name in ("nevir", "development", "beir", "torch", "diagnostics")
     }
     auto, topical = (found["nevir"]["policies"][name] for name in ("auto", "topical"))
     change = {m: auto[m]["mean"] / topical[m]["mean"] - 1 for m in ("V@1", "FVR@10")}
@@ -110,7 +110,15 @@ def test_the_sentences_of_the_readme_give_the_figures_that_were_measured():
     ndcg = {name: partial(ndcg_in, found[name]["results"]) for name in ("beir", "torch")}
     gap = {d: ndcg["torch"](d, "built-in, int8") - ndcg["torch"](d, "torch float32") for d in BEIR}
     cost = [ndcg["beir"](d, "auto") - ndcg["beir"](d, "topical") for d in found["beir"]["results"]]
+    rank = {
+        data: "from {} to {}".format(
+            *(f"{own[name]['FVR@10']['mean']:.2f}" for name in ("topical", "auto"))
+        )
+        for data, own in found["diagnostics"]["results"].items()
+    }
     for sentence in (
+        f"moves {rank['exclusion'].replace('from ', 'from rank ')} on exclusions",
+        f"{rank['negation']} on negations and {rank['antonym']} on antonyms",
         f"has {-100 * change['V@1']:.0f}% fewer violating first hits",
         f"{100 * change['FVR@10']:.0f}% later, at {lost:.1f} points of recall",
         f"in {100 * first['auto']:.0f}% of the queries (topical: {100 * first['topical']:.0f}%)",

@@ -9,6 +9,7 @@ import pytest
 
 from coder_ir.cli.bench import bench
 from coder_ir.errors import InvalidValue, NotReproduced
+from coder_ir.experiments.comparison import described
 from coder_ir.experiments.run import EXPERIMENTS, WHEN_NAMED, run_experiments
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
@@ -86,6 +87,30 @@ class TestAgain:
         change(setup)
         assert run("nevir")[0].startswith("## Table 2\n")
         assert measured == ["nevir", "nevir"]
+
+    @pytest.mark.parametrize(
+        ("line", "again"),
+        [
+            ("expected = { scifact = [1.0, 2.0] }", ["beir"]),
+            ("verify = 5", ["beir", "survival"]),
+        ],
+        ids=["what is expected", "what is asked"],
+    )
+    def test_what_a_description_expects_matters_to_its_own_table_alone(
+        self,
+        run: Run,
+        measured: list[str],
+        monkeypatch: pytest.MonkeyPatch,
+        line: str,
+        again: list[str],
+    ):
+        run("beir", "survival")
+        changed = {"beir": described("beir").replace("[[system]]", f"[[system]]\n{line}", 1)}
+        monkeypatch.setattr(
+            "coder_ir.experiments.run.described", lambda name: changed.get(name, described(name))
+        )
+        run("beir", "survival")
+        assert measured == ["beir", "survival", *again]
 
     @pytest.mark.parametrize(
         "other",

@@ -161,6 +161,20 @@ class TestOpened:
         assert messages == ["stay: indexed 1 documents with built-in"]
 
     @pytest.mark.usefixtures("loaded")
+    def test_long_work_says_now_and_then_how_far_it_is(
+        self, setup: Setup, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(systems, "_SAY_EVERY", 2)
+        messages: list[str] = []
+        for _ in range(2):
+            answered(BY_TOPIC, "stay", STAY, setup, messages.append)
+        assert messages == [
+            "stay, built-in: 3 of 3 documents",
+            "stay: indexed 3 documents with built-in",
+            f"stay, {BY_TOPIC.name}: 2 of 2 queries",
+        ]
+
+    @pytest.mark.usefixtures("loaded")
     def test_data_sets_and_token_limits_have_indexes_of_their_own(self, setup: Setup):
         for data, tokens in (("stay", None), ("stay", 8), ("away", None), ("stay", None)):
             with opened(replace(BY_TOPIC, tokens=tokens), data, STAY, setup, said):
@@ -214,6 +228,16 @@ class TestThinned:
     def test_seven_of_twenty_are_every_third(self):
         kept = thinned(replace(STAY, queries=numbered(20), qrels=Qrels({})), 7).queries
         assert [query.query_id for query in kept] == [f"{n:03}" for n in range(0, 20, 3)]
+
+    def test_pairs_stay_whole(self):
+        queries = numbered(12)
+        ids = [query.query_id for query in queries]
+        pairs = tuple(zip(ids[::2], ids[1::2], strict=True))
+        found = thinned(replace(STAY, queries=queries, qrels=Qrels({}), pairs=pairs), 6)
+        assert found.pairs == pairs[::2]
+        assert [query.query_id for query in found.queries] == [
+            q for pair in pairs[::2] for q in pair
+        ]
 
     def test_judgements_of_the_others_go_with_them_and_documents_stay(self):
         found = thinned(STAY, 1)
@@ -307,14 +331,14 @@ class TestDigest:
     def package(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         """A package whose modules are those of a folder."""
         root = tmp_path / "package"
-        for name in ("a.py", "cli/b.py", "experiments/c.toml", "model/d.py", "e.pyc"):
+        for name in ("a.py", "cli/b.py", "data/c.csv.xz", "model/d.py", "e.pyc"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text("one")
         monkeypatch.setattr(systems, "__file__", str(root / "experiments" / "systems.py"))
         return root
 
-    @pytest.mark.parametrize("name", ["a.py", "cli/b.py", "experiments/c.toml"])
-    def test_it_changes_with_code_and_conditions(self, package: Path, name: str):
+    @pytest.mark.parametrize("name", ["a.py", "cli/b.py", "data/c.csv.xz"])
+    def test_it_changes_with_code_and_data(self, package: Path, name: str):
         before = package_digest()
         (package / name).write_text("two")
         assert package_digest() != before

@@ -48,8 +48,20 @@ class Comparison:
 
 def load_comparison(name: str) -> Comparison:
     """The comparison of `conditions/NAME.toml`."""
+    return parse_comparison(name, described(name))
+
+
+def described(name: str) -> str:
+    """The text of `conditions/NAME.toml`."""
     path = resources.files("coder_ir.experiments") / "conditions" / f"{name}.toml"
-    return parse_comparison(name, path.read_text(encoding="utf-8"))
+    return path.read_text(encoding="utf-8")
+
+
+def without_expected(text: str) -> dict[str, Any]:
+    """What a comparison's TOML asks for, without what it expects."""
+    raw = tomllib.loads(text)
+    raw["system"] = [{k: v for k, v in row.items() if k != "expected"} for row in raw["system"]]
+    return raw
 
 
 def parse_comparison(name: str, text: str) -> Comparison:

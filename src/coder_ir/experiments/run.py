@@ -8,7 +8,7 @@ from typing import Any
 
 from coder_ir.errors import InvalidValue, NotReproduced
 from coder_ir.experiments.card import Card, compose_card
-from coder_ir.experiments.comparison import comparing
+from coder_ir.experiments.comparison import comparing, described, without_expected
 from coder_ir.experiments.detection import measure_detection
 from coder_ir.experiments.development import measure_development
 from coder_ir.experiments.durability import measure_durability
@@ -57,6 +57,15 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "card": compose_card,
     "results": compose_results,
 }
+COMPARISONS = (
+    "diagnostics",
+    "benchmarks",
+    "negconstraint",
+    "beir",
+    "torch",
+    "encoders",
+    "reranker",
+)
 WHEN_NAMED = ("settings", "recipe", "torch")  # five minutes, an hour, half an hour
 _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tables
 
@@ -73,7 +82,7 @@ def run_experiments(names: Sequence[str], setup: Setup, *, report: Report) -> It
     unexpected: list[str] = []
     for name in names or [name for name in EXPERIMENTS if name not in WHEN_NAMED]:
         mark = setup.cache / "done" / f"{name}.json"
-        state = _state(setup)
+        state = _state(name, setup)
         known = _read(mark)
         text = setup.out / f"{name}.md"
         if known.get("state") == state and text.is_file() and name not in _FROM_OTHERS:
@@ -99,14 +108,22 @@ def _read(mark: Path) -> dict[str, Any]:
     return known
 
 
-def _state(setup: Setup) -> str:
-    """Equal exactly when measuring again would find the same: code, model, data at hand."""
+def _state(name: str, setup: Setup) -> str:
+    """Equal exactly when measuring again would find the same: code, model, data at hand.
+
+    What a description expects matters only to its own table.
+    """
     files = sorted(
         (path.relative_to(setup.data).as_posix(), path.stat().st_size)
         for path in setup.data.rglob("*")
         if path.is_file()
     )
-    places = (setup.reference, str(setup.written))
-    reranker = files_digest(setup.reranker) if setup.reranker else ""
-    parts = [package_digest(leave_out=("cli",)), weights(setup.model), files, places, reranker]
+    parts = [
+        package_digest(leave_out=("cli",)),
+        weights(setup.model),
+        files_digest(setup.reranker) if setup.reranker else "",
+        (files, setup.reference, str(setup.written)),
+        [without_expected(described(each)) for each in COMPARISONS],
+        described(name) if name in COMPARISONS else "",
+    ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

