@@ -257,11 +257,11 @@ def test_no_passage_gives_no_logit_and_an_empty_one_gives_one(cross_encoder: Cro
     assert math.isfinite(cross_encoder.score(QUERY, [""])[0])
 
 
-def test_a_query_that_leaves_no_room_is_refused(folder: Path):
-    short = CrossEncoder(folder, threads=1, max_length=10)
-    with pytest.raises(InvalidValue, match="the query has 7 tokens, which leaves no room"):
-        short.score(QUERY, PASSAGES)
-    assert CrossEncoder(folder, threads=1, max_length=11).score(QUERY, PASSAGES).shape == (6,)
+def test_a_query_past_half_the_length_is_cut_to_it(folder: Path):
+    short = CrossEncoder(folder, threads=1, max_length=11)  # three of them special
+    long = " ".join(["honey"] * 40)
+    assert short.score(long, PASSAGES).tolist() == short.score(f"{long} sun", PASSAGES).tolist()
+    assert short.score("honey " * 4, PASSAGES).tolist() == short.score(long, PASSAGES).tolist()
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,8 @@ class CrossEncoder:
         Args:
             folder: where both files are.
             threads: batches that run at once; None: one for each core this process may use.
-            max_length: tokens of a pair, special ones included; the passage is cut to fit.
+            max_length: tokens of a pair, special ones included; the passage is cut to fit, and a
+                query past one half of it.
         """
         from tokenizers import Tokenizer
 
@@ -79,12 +80,8 @@ class CrossEncoder:
     def _pairs(self, query: str, passages: Sequence[str]) -> list[_Pair]:
         asked = self._tokenizer.encode(query, add_special_tokens=False)
         special = self._tokenizer.num_special_tokens_to_add(is_pair=True)
+        asked.truncate((self._max_length - special) // 2)  # a long query leaves half to passages
         room = self._max_length - special - len(asked.ids)
-        if room < 1:
-            raise InvalidValue(
-                f"the query has {len(asked.ids)} tokens, which leaves no room for a passage in "
-                f"{self._max_length}; raise max_length or shorten the query"
-            )
         pairs = []
         for passage in self._tokenizer.encode_batch(passages, add_special_tokens=False):
             passage.truncate(room)

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from coder_ir.cli.talk import say
+from coder_ir.errors import NotFound
 
 
 def bench(
@@ -48,11 +49,15 @@ def bench(
 
     Example: coder-ir bench nevir --data benchmarks --out results
     """
-    from coder_ir.experiments.page import filled
+    from coder_ir.experiments.page import fill
     from coder_ir.experiments.run import Setup, run_experiments
 
     setup = Setup(data, out, reference, model, written, reranker)
-    for table in run_experiments(names or [], setup, report=say):
-        typer.echo(table)
-    if into:
-        into.write_text(filled(into.read_text(encoding="utf-8"), out), encoding="utf-8")
+    if into and not into.is_file():
+        raise NotFound(f"no {into} to fill tables into")
+    try:
+        for table in run_experiments(names or [], setup, report=say):
+            typer.echo(table)
+    finally:
+        if into:
+            fill(into, out)

@@ -8,7 +8,8 @@ import typer
 from coder_ir.cli.talk import progress_bar, say
 
 data_app = typer.Typer(
-    help="Get benchmarks, build training triplets.\n\nExample: coder-ir data list benchmarks",
+    help="Get benchmarks, build diagnostic sets and training triplets.\n\n"
+    "Example: coder-ir data list benchmarks",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -60,7 +61,7 @@ def get(
                 download(known, to, progress=done)
         found = load_benchmark(known.name, to)
         say(
-            f"{to / known.folder}: {len(found.documents)} documents, {len(found.queries)} judged "
+            f"{known.place(to)}: {len(found.documents)} documents, {len(found.queries)} judged "
             f"queries ({known.licence})"
         )
 
@@ -143,10 +144,10 @@ def diagnostics(
         Path | None, typer.Option(help="Reviewed sheet: write its kept rows as a BEIR folder.")
     ] = None,
     pairs: Annotated[
-        int | None, typer.Option(help="Pairs in the sheet, at most.", show_default="51")
+        int | None, typer.Option(help="Pairs in the sheet, at most; 51 if not given.")
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(help="Of the order of the passages.", show_default="13")
+        int | None, typer.Option(help="Of the order of the passages; 13 if not given.")
     ] = None,
 ) -> None:
     """Diagnostic sets: a sheet of candidate pairs to review, or a reviewed set as a BEIR folder.
@@ -174,6 +175,8 @@ def _write_sheet(source: Path, kind: str, output: Path, pairs: int, seed: int | 
 
     if not output.name.endswith((".csv", ".csv.xz")):
         raise InvalidValue(f"a review sheet is named .csv or .csv.xz, got {output.name}")
+    if output.exists():
+        raise InvalidValue(f"{output} is there already; a reviewed sheet is not written over")
     found = build_pairs(source, kind, pairs=pairs, seed=13 if seed is None else seed)
     write_sheet(found, output)
     say(f"{output}: {len(found)} {kind} pairs to review; set decision to keep or drop")
@@ -181,7 +184,12 @@ def _write_sheet(source: Path, kind: str, output: Path, pairs: int, seed: int | 
 
 def _export_reviewed(reviewed: Path | None, kind: str, output: Path) -> None:
     from coder_ir.datasets.diagnostics.load import load_reviewed, save_beir, shipped_sheet
+    from coder_ir.errors import InvalidValue
 
+    if output.suffix in (".csv", ".xz"):
+        raise InvalidValue(
+            f"a set is written into a folder, got {output.name}; --source is for sheets"
+        )
     found = load_reviewed(reviewed or shipped_sheet(kind), kind=kind)
     save_beir(found, output)
     say(f"{output}: {len(found.documents)} documents, {len(found.queries)} judged queries")

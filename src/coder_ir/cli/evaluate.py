@@ -91,7 +91,7 @@ def _as_file() -> Iterator[Callable[[Path], Path]]:
         def on_disk(path: Path) -> Path:
             if path != _STDIN:
                 return path
-            copy = Path(folder) / "stdin"
+            copy = Path(folder) / "stdin"  # the name that messages show
             with copy.open("wb") as file:
                 shutil.copyfileobj(sys.stdin.buffer, file)
             return copy
@@ -101,6 +101,8 @@ def _as_file() -> Iterator[Callable[[Path], Path]]:
 
 def _name(path: Path, paths: Sequence[Path]) -> str:
     """The file's name, or its path where two runs share one."""
+    if path == _STDIN:
+        return "stdin"
     return path.name if sum(other.name == path.name for other in paths) == 1 else str(path)
 
 

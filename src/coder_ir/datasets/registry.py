@@ -249,17 +249,17 @@ _LISTED = (
     ),
     _diagnostic(
         *("antonym", "SciFact", 306, 102),
-        "1c01d17d17cd3ff741df69651ff92f7f97528938c6b7824a479cc1131edf75f5",
+        "d403b92a2e604de858fffe77dd8c58df009526dffacc2336c717d7bfda46e954",
         licence="CC BY 4.0, ODC-By",
     ),
     _diagnostic(
         *("negation", "NFCorpus", 304, 104),
-        "875cfc0c1e265ab21547ee6f2b5e6dd3d738c643da8ad33ed832250feb0cc598",
+        "53b98483503d9ed4534a18650b414d799d81acc4a87773c9380f3e7c127b89d4",
         licence="academic use",
     ),
     _diagnostic(
         *("exclusion", "NFCorpus", 312, 104),
-        "9328a47093c434b85119eff4db2403a4838bb3d3eb314232a2d8d868d05634c4",
+        "2ffad515d4f01ad9d9102ecd8b348486a04a564b53c45f5a659160d5809278f2",
         licence="academic use",
     ),
 )

@@ -10,13 +10,16 @@ from typing import Any
 from coder_ir.datasets.testset import TestSet
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
 from coder_ir.experiments.setup import Report, Setup
-from coder_ir.experiments.systems import System, answered, benchmark
+from coder_ir.experiments.systems import DEPTH, System, answered, benchmark, check_system
 from coder_ir.experiments.tables import Table, percent, ranks
-from coder_ir.metrics import Estimate, Measure, mean_with_interval, measure_named, per_query
+from coder_ir.metrics import Estimate, Measure, measure_named, over_pairs, per_query
 from coder_ir.types import VIOLATING
 
 Results = dict[str, dict[str, dict[str, Estimate]]]  # data, system, measure
-_DATA_NOTE = "percent, ranks for FVR; mean over the judged queries and 95% bootstrap interval"
+_DATA_NOTE = (
+    "percent, ranks for FVR; mean over the judged queries and 95% bootstrap interval, pairs of "
+    "queries drawn together"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,8 @@ def parse_comparison(name: str, text: str) -> Comparison:
         _check(raw)
         rows = raw.pop("system")
         systems = tuple(System(**{k: v for k, v in row.items() if k != "expected"}) for row in rows)
+        for system in systems:
+            check_system(system)
         return Comparison(
             name=name,
             data=tuple(raw.pop("data")),
@@ -87,7 +92,16 @@ def parse_comparison(name: str, text: str) -> Comparison:
 
 
 def _check(raw: Mapping[str, Any]) -> None:
-    """Refuse rows that would be left out or fail only after everything was measured."""
+    """Refuse what would be left out, or would fail only after a long time of measuring."""
+    if raw.get("queries", 1) < 1:
+        raise InvalidValue(f"queries must be at least 1, got {raw['queries']}")
+    for name in raw["measures"]:
+        if measure_named(name).k > DEPTH:
+            raise InvalidValue(f"{name} looks deeper than the {DEPTH} hits that are kept")
+    _check_figures(raw)
+
+
+def _check_figures(raw: Mapping[str, Any]) -> None:
     names = [row["name"] for row in raw["system"]]
     if len(set(names)) < len(names):
         raise InvalidValue(f"two systems share a name: {', '.join(names)}")
@@ -169,8 +183,8 @@ def _scores(
         yield (
             system.name,
             {
-                measure.name: mean_with_interval(
-                    list(per_query(measure.function, run, test.qrels).values()), seed=asked.seed
+                measure.name: over_pairs(
+                    per_query(measure.function, run, test.qrels), test.pairs, seed=asked.seed
                 )
                 for measure in measures
             },

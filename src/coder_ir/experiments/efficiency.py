@@ -24,7 +24,8 @@ _PAPER = "HyDE 46.67 h, NS-IR 53.76 h, DEO 9.64 h, CoDeR-Seq 0.08 h, CoDeR-Union
 def measure_efficiency(setup: Setup, report: Report) -> Table:
     """Seconds to index and milliseconds a query, one at a time; quality against latency."""
     asked = load_comparison("reranker")
-    systems = [s for s in asked.systems if not s.rerank or setup.reranker]
+    there = setup.reranker is not None and setup.reranker.is_dir()
+    systems = [system for system in asked.systems if there or not system.rerank]
     rows: list[tuple[str, ...]] = []
     figures: dict[str, dict[str, float]] = {}
     for data in _DATA:
@@ -46,8 +47,9 @@ def measure_efficiency(setup: Setup, report: Report) -> Table:
         columns=("data", "documents", "seconds to index", *(f"{s.name}, ms" for s in systems)),
         rows=tuple(rows),
         notes=(
-            f"Median of {_QUERIES} queries asked one at a time, encoding included, on one machine "
-            "in one run; no language model, so no tokens and no fees. Indexing and all queries of "
+            f"Median of at most {_QUERIES} queries of a set, asked one at a time, encoding "
+            "included, on one machine in one run; no language model, so no tokens and no fees. "
+            "Indexing and all queries of "
             f"the sets above take {total}. The paper, on its six sets and its machine: {_PAPER}, "
             f"and 5 to 32 dollars for the first three. {picture}".strip(),
         ),

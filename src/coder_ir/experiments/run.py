@@ -3,10 +3,11 @@
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from coder_ir.errors import InvalidValue, NotReproduced
+from coder_ir.encoders.folder import file_sha256
+from coder_ir.errors import InvalidValue, NotFound, NotReproduced
 from coder_ir.experiments.card import Card, compose_card
 from coder_ir.experiments.comparison import comparing, described, without_expected
 from coder_ir.experiments.detection import measure_detection
@@ -25,11 +26,16 @@ from coder_ir.experiments.separation import measure_separation
 from coder_ir.experiments.settings import measure_settings
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.survival import measure_survival
-from coder_ir.experiments.systems import files_digest, package_digest, weights
+from coder_ir.experiments.systems import files_digest, package_digest, searching, weights
 from coder_ir.experiments.tables import Table
 from coder_ir.experiments.verifier import measure_verifier
 
 __all__ = ["EXPERIMENTS", "Setup", "run_experiments"]
+
+# Tables that a TOML file describes.
+COMPARISONS = (
+    *("diagnostics", "benchmarks", "negconstraint", "beir", "torch", "encoders", "reranker"),
+)
 
 EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "development": measure_development,
@@ -57,15 +63,6 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "card": compose_card,
     "results": compose_results,
 }
-COMPARISONS = (
-    "diagnostics",
-    "benchmarks",
-    "negconstraint",
-    "beir",
-    "torch",
-    "encoders",
-    "reranker",
-)
 WHEN_NAMED = ("settings", "recipe", "torch")  # five minutes, an hour, half an hour
 _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tables
 
@@ -73,48 +70,84 @@ _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tabl
 def run_experiments(names: Sequence[str], setup: Setup, *, report: Report) -> Iterator[str]:
     """Run those named, or all but the longest; write each as it is done and give its Markdown.
 
-    What was measured with the same code, model and data is read from `out`. Figures that are not
-    what their TOML expects raise NotReproduced, after everything is written.
+    What was measured with the same code, model and data is read from `out`. A measurement that
+    lacks its data is reported and left out, and figures that are not what their TOML expects are
+    gathered; both raise NotReproduced, after everything else is written.
     """
     for name in names:
         if name not in EXPERIMENTS:
             raise InvalidValue(f"no measurement {name!r}; there are {', '.join(EXPERIMENTS)}")
-    unexpected: list[str] = []
+    base, wrong = _base(setup), []
     for name in names or [name for name in EXPERIMENTS if name not in WHEN_NAMED]:
-        mark = setup.cache / "done" / f"{name}.json"
-        state = _state(name, setup)
-        known = _read(mark)
-        text = setup.out / f"{name}.md"
-        if known.get("state") == state and text.is_file() and name not in _FROM_OTHERS:
+        done = _Mark(name, setup, base)
+        if name not in _FROM_OTHERS and (unexpected := done.known()) is not None:
             report(f"{name}: measured before with the same code, model and data")
-            unexpected += known["unexpected"]
-            yield text.read_text(encoding="utf-8")
+            wrong += unexpected
+            yield done.text.read_text(encoding="utf-8")
             continue
-        table = EXPERIMENTS[name](setup, report)
+        try:
+            table = EXPERIMENTS[name](setup, report)
+        except NotFound as error:
+            report(f"{name}: not measured, {error}")
+            wrong.append(f"{name} was not measured: {error}")
+            continue
         table.save(setup.out)
         found = list(table.unexpected) if isinstance(table, Table) else []
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        partial = mark.with_suffix(".partial")
-        partial.write_text(json.dumps({"state": state, "unexpected": found}), encoding="utf-8")
-        partial.replace(mark)
-        unexpected += found
+        done.write(found)
+        wrong += found
         yield table.markdown()
-    if unexpected:
-        raise NotReproduced("\n".join(unexpected))
+    if wrong:
+        raise NotReproduced("\n".join(wrong))
 
 
-def _read(mark: Path) -> dict[str, Any]:
-    known: dict[str, Any] = json.loads(mark.read_text(encoding="utf-8")) if mark.is_file() else {}
-    return known
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """That a table was measured, and with what."""
+
+    name: str
+    setup: Setup
+    base: str  # state of everything that all tables share
+
+    @property
+    def text(self) -> Path:
+        """The table's Markdown."""
+        return self.setup.out / f"{self.name}.md"
+
+    @property
+    def _file(self) -> Path:
+        return self.setup.cache / "done" / f"{self.name}.json"
+
+    def _state(self) -> list[str]:
+        """Code, model, data, the table's own description, and the files it was written to."""
+        own = described(self.name) if self.name in COMPARISONS else ""
+        written = (self.text, self.text.with_suffix(".json"))
+        return [self.base, own, *(file_sha256(path) if path.is_file() else "" for path in written)]
+
+    def known(self) -> list[str] | None:
+        """What was unexpected; None where it has to be measured."""
+        if not (self._file.is_file() and self.text.is_file()):
+            return None
+        kept = json.loads(self._file.read_text(encoding="utf-8"))
+        unexpected: list[str] = kept["unexpected"]
+        return unexpected if kept["state"] == self._state() else None
+
+    def write(self, unexpected: list[str]) -> None:
+        """Whole or not at all."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        partial = self._file.with_suffix(".partial")
+        kept = {"state": self._state(), "unexpected": unexpected}
+        partial.write_text(json.dumps(kept), encoding="utf-8")
+        partial.replace(self._file)
 
 
-def _state(name: str, setup: Setup) -> str:
+def _base(setup: Setup) -> str:
     """Equal exactly when measuring again would find the same: code, model, data at hand.
 
-    What a description expects matters only to its own table.
+    Taken once a call, for code that changes while it runs is not the code that measures. What the
+    descriptions expect matters only to their own tables.
     """
     files = sorted(
-        (path.relative_to(setup.data).as_posix(), path.stat().st_size)
+        (path.relative_to(setup.data).as_posix(), path.stat().st_size, path.stat().st_mtime_ns)
         for path in setup.data.rglob("*")
         if path.is_file()
     )
@@ -122,8 +155,8 @@ def _state(name: str, setup: Setup) -> str:
         package_digest(leave_out=("cli",)),
         weights(setup.model),
         files_digest(setup.reranker) if setup.reranker else "",
-        (files, setup.reference, str(setup.written)),
+        (files, setup.reference, files_digest(setup.written)),
         [without_expected(described(each)) for each in COMPARISONS],
-        described(name) if name in COMPARISONS else "",
+        searching(),
     ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]

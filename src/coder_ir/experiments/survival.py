@@ -1,14 +1,12 @@
 """How long the first hits stay free of violations, on the diagnostic sets."""
 
-from statistics import mean
-
 from coder_ir.errors import NotFound
 from coder_ir.experiments.comparison import load_comparison
 from coder_ir.experiments.figures import draw_survival_panels
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.systems import DEPTH, answered, benchmark
-from coder_ir.experiments.tables import Table
-from coder_ir.metrics import measure_named, per_query
+from coder_ir.experiments.tables import Table, percent
+from coder_ir.metrics import measure_named, over_pairs, per_query
 
 _SHOWN = (1, 2, 3, 5, 10)
 
@@ -18,6 +16,7 @@ def measure_survival(setup: Setup, report: Report) -> Table:
     asked = load_comparison("diagnostics")
     panels: dict[str, dict[str, list[float]]] = {}
     rows: list[tuple[str, ...]] = []
+    sizes: list[str] = []
     for data in asked.data:
         try:
             test = benchmark(data, setup)
@@ -25,15 +24,18 @@ def measure_survival(setup: Setup, report: Report) -> Table:
             rows.append((data, f"not measured: {error}", *("–" for _ in _SHOWN)))
             continue
         report(f"survival: {data}")
+        sizes.append(f"{data} {len(test.queries)}")
         panels[data] = {}
         for system in asked.systems:
             run = answered(system, data, test, setup, report)
             curve = [
-                mean(per_query(measure_named(f"Survival@{k}").function, run, test.qrels).values())
+                over_pairs(
+                    per_query(measure_named(f"Survival@{k}").function, run, test.qrels), test.pairs
+                )
                 for k in range(1, DEPTH + 1)
             ]
-            panels[data][system.name] = curve
-            rows.append((data, system.name, *(f"{100 * curve[k - 1]:.1f}" for k in _SHOWN)))
+            panels[data][system.name] = [estimate.mean for estimate in curve]
+            rows.append((data, system.name, *(percent(curve[k - 1]) for k in _SHOWN)))
     if panels:
         setup.out.mkdir(parents=True, exist_ok=True)
         draw_survival_panels(panels, setup.out / "survival.png")
@@ -43,7 +45,8 @@ def measure_survival(setup: Setup, report: Report) -> Table:
         columns=("data", "system", *(f"k = {k}" for k in _SHOWN)),
         rows=tuple(rows),
         notes=(
-            "Percent of queries with no violating document among the first k; higher is safer.",
+            "Percent of queries with no violating document among the first k, with 95% bootstrap "
+            f"interval; higher is safer. Queries: {', '.join(sizes)}.",
             *(["![Violation survival](survival.png)"] if panels else []),
         ),
         figures=panels,

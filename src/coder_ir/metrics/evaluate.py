@@ -1,7 +1,7 @@
 """Per-query values, their mean and a bootstrap interval."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -48,6 +48,23 @@ def mean_with_interval(values: Sequence[float], *, seed: int = 13) -> Estimate:
     ]
     low, high = np.percentile(np.concatenate(means), [2.5, 97.5])
     return Estimate(float(data.mean()), float(low), float(high), len(data))
+
+
+def over_pairs(
+    values: Mapping[str, float], pairs: Sequence[tuple[str, str]], *, seed: int = 13
+) -> Estimate:
+    """Mean over queries, its interval over pairs of them, which share documents and luck.
+
+    Without pairs every query stands for itself.
+    """
+    if not pairs:
+        return mean_with_interval(list(values.values()), seed=seed)
+    return replace(mean_with_interval(pair_means(values, pairs), seed=seed), n=len(values))
+
+
+def pair_means(values: Mapping[str, float], pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """Mean of each two queries that belong together."""
+    return [(values[one] + values[two]) / 2 for one, two in pairs]
 
 
 def difference(one: Sequence[float], two: Sequence[float], *, seed: int = 13) -> Estimate:

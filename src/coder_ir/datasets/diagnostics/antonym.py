@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from coder_ir.datasets.diagnostics.candidate import Candidate
-from coder_ir.datasets.diagnostics.claims import Claim, claims, queries, surroundings
+from coder_ir.datasets.diagnostics.claims import Claim, claims, present, queries, surroundings
 from coder_ir.datasets.diagnostics.passages import Passage, content_words
 from coder_ir.datasets.diagnostics.sheet import OPEN, Pair
 from coder_ir.datasets.wordnet import load_antonyms
@@ -108,7 +108,7 @@ def opposite_words() -> dict[str, str]:
 
 def _forms(verb: str) -> tuple[str, str, str]:
     stem = verb.removesuffix("e")
-    return f"{verb}s", f"{stem}ed", f"{stem}ing"
+    return present(verb), f"{stem}ed", f"{stem}ing"
 
 
 def _swappable(claim: Claim, found: re.Match[str]) -> bool:

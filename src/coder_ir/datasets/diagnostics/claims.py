@@ -186,3 +186,12 @@ def _lowered(text: str, claim: Claim) -> str:
     named = re.search(rf"[\w,] {re.escape(first)}\b", elsewhere) is not None
     plain = first[1:].islower() and first.isalpha() and not named
     return text[0].lower() + text[1:] if plain or first in ("A", "An", "The", "In") else text
+
+
+def present(verb: str) -> str:
+    """The form that follows *it*."""
+    if verb == "have":
+        return "has"
+    if verb.endswith("y") and verb[-2] not in "aeiou":
+        return verb[:-1] + "ies"
+    return verb + ("es" if verb.endswith(("s", "sh", "ch", "x")) else "s")

@@ -60,8 +60,8 @@ class Focus:
 
     @property
     def about(self) -> str:
-        """Topic and companion by name."""
-        return f"{self.topic.name} and {self.companion.name}"
+        """Topic and companion by name, the same whichever of the two is the topic."""
+        return " and ".join(sorted([self.topic.name, self.companion.name]))
 
     @property
     def text(self) -> str:

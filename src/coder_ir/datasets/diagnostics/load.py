@@ -1,7 +1,7 @@
 """Reviewed sheets as test sets: the ones in the package, or a person's own."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
@@ -43,7 +43,7 @@ def load_reviewed(path: Path, *, kind: str) -> TestSet:
     return testset_of(kept)
 
 
-def testset_of(pairs: Iterable[Pair]) -> TestSet:
+def testset_of(pairs: Sequence[Pair]) -> TestSet:
     """Two queries a pair over the documents of all pairs; equal texts are one document."""
     ids: dict[str, str] = {}  # text to document id
     queries: list[Query] = []
@@ -61,8 +61,25 @@ def testset_of(pairs: Iterable[Pair]) -> TestSet:
                 dict.fromkeys(good, SATISFYING) | neutral | dict.fromkeys(bad, VIOLATING)
             )
         couples.append(asked)
+    _judge_across(pairs, set(ids.values()), grades)
     documents = tuple(Document(doc_id, text) for text, doc_id in ids.items())
     return TestSet(documents, tuple(queries), Qrels(grades), tuple(couples))
+
+
+def _judge_across(
+    pairs: Iterable[Pair], known: set[str], grades: dict[str, dict[str, int]]
+) -> None:
+    """Add the passages of other pairs that a query rules out too."""
+    for pair in pairs:
+        for side, named in (("qa", pair.also_a), ("qb", pair.also_b)):
+            own = grades[f"{pair.pair_id}-{side}"]
+            for doc_id in named.split():
+                if doc_id not in known or doc_id in own:
+                    raise InvalidFile(
+                        f"pair {pair.pair_id!r} names {doc_id!r}, which is no passage of another "
+                        "pair, or is named twice"
+                    )
+                own[doc_id] = VIOLATING
 
 
 _SIDES = (("a1", "a2"), ("b1", "b2"), ("neutral1", "neutral2"))
@@ -75,8 +92,10 @@ def _ids(pair: Pair, names: tuple[str, str], ids: dict[str, str]) -> list[str]:
 
 
 def save_beir(found: TestSet, folder: Path) -> None:
-    """Write corpus.jsonl, queries.jsonl and qrels.tsv with grades 2, 1 and -1."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write corpus.jsonl, queries.jsonl and qrels/test.tsv with grades 2, 1 and -1."""
+    if folder.is_file():
+        raise InvalidValue(f"{folder} is a file; name a folder to write the set into")
+    (folder / "qrels").mkdir(parents=True, exist_ok=True)
     rows = [{"_id": d.doc_id, "title": d.title, "text": d.text} for d in found.documents]
     asked = [{"_id": query.query_id, "text": query.text} for query in found.queries]
     for name, objects in (("corpus.jsonl", rows), ("queries.jsonl", asked)):
@@ -88,4 +107,4 @@ def save_beir(found: TestSet, folder: Path) -> None:
         for doc_id, grade in own.items()
     )
     header = "query-id\tcorpus-id\tscore\n"
-    (folder / "qrels.tsv").write_text(header + "".join(judged), encoding="utf-8")
+    (folder / "qrels" / "test.tsv").write_text(header + "".join(judged), encoding="utf-8")

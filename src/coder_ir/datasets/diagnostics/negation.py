@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from coder_ir.datasets.diagnostics.candidate import Candidate
-from coder_ir.datasets.diagnostics.claims import Claim, claims, queries, surroundings
+from coder_ir.datasets.diagnostics.claims import Claim, claims, present, queries, surroundings
 from coder_ir.datasets.diagnostics.passages import Passage, content_words
 from coder_ir.datasets.diagnostics.sheet import OPEN, Pair
 
@@ -205,16 +205,8 @@ def _past(verb: str) -> str:
     return verb + verb[-1] + "ed" if verb in _DOUBLED else verb.removesuffix("e") + "ed"
 
 
-def _present(verb: str) -> str:
-    if verb == "have":
-        return "has"
-    if verb.endswith("y") and verb[-2] not in "aeiou":
-        return verb[:-1] + "ies"
-    return verb + ("es" if verb.endswith(("s", "sh", "ch", "x")) else "s")
-
-
 _FORMS = tuple(
-    (verb, _present(verb), _past(verb)) for verb in dict.fromkeys([*_REGULAR.split(), *_IRREGULAR])
+    (verb, present(verb), _past(verb)) for verb in dict.fromkeys([*_REGULAR.split(), *_IRREGULAR])
 )
 _BASES = frozenset(base for base, _, _ in _FORMS)
 _VERB_OF = {  # a form to its base and to the form of "do" that takes its place

@@ -32,9 +32,12 @@ class Pair:
     b2: str
     neutral1: str  # same topic, satisfies and violates neither; "": none
     neutral2: str
+    also_a: str = ""  # passages of other pairs that violate query a, such as exclusion-072-b1
+    also_b: str = ""
 
 
 COLUMNS = tuple(field.name for field in fields(Pair))
+_FIRST = tuple(column for column in COLUMNS if not column.startswith("also_"))
 
 
 def write_sheet(pairs: Iterable[Pair], path: Path) -> None:
@@ -45,7 +48,9 @@ def write_sheet(pairs: Iterable[Pair], path: Path) -> None:
     writer.writerows([getattr(pair, column) for column in COLUMNS] for pair in pairs)
     data = text.getvalue().encode()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(lzma.compress(data) if path.suffix == ".xz" else data)
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_bytes(lzma.compress(data) if path.suffix == ".xz" else data)
+    partial.replace(path)
 
 
 def read_sheet(path: Path) -> list[Pair]:
@@ -70,7 +75,7 @@ def _pairs(text: str, path: Path) -> Iterator[Pair]:
     rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         header = next(rows, [])
-        if missing := [column for column in COLUMNS if column not in header]:
+        if missing := [column for column in _FIRST if column not in header]:
             raise InvalidFile(f"{path}:1 lacks the columns {', '.join(missing)}")
         for row in rows:
             if any(cell.strip() for cell in row):
@@ -83,7 +88,7 @@ def _pair(header: list[str], row: list[str], place: str) -> Pair:
     if len(row) != len(header):
         raise InvalidFile(f"{place} has {len(row)} cells, the header has {len(header)}")
     cells = {name: " ".join(cell.split()) for name, cell in zip(header, row, strict=True)}
-    pair = Pair(**{column: cells[column] for column in COLUMNS})
+    pair = Pair(**{column: cells.get(column, "") for column in COLUMNS})
     if pair.kind not in KINDS:
         raise InvalidFile(f"{place}: a kind is one of {', '.join(KINDS)}, got {pair.kind!r}")
     if pair.decision not in (KEEP, DROP, OPEN):
