@@ -46,7 +46,7 @@ def test_a_reviewed_sheet_becomes_a_beir_folder(cli: Command, tmp_path: Path, re
     done = cli("data", "diagnostics", "--kind", "antonym", "--reviewed", reviewed, "-o", folder)
     assert (done.code, done.out) == (0, "")
     assert f"{folder}: 12 documents, 4 judged queries" in done.err
-    loaded = load_beir(folder, qrels="qrels.tsv")
+    loaded = load_beir(folder)
     assert loaded.qrels.grades["antonym-003-qb"]["antonym-003-a1"] == -1
 
 
@@ -89,3 +89,17 @@ def test_a_set_that_does_not_ship_says_how_to_make_one(
     done = cli("data", "diagnostics", "--kind", "exclusion", "-o", tmp_path / "set")
     assert (done.code, done.out) == (1, "")
     assert "this version ships no reviewed exclusion set" in done.err
+
+
+def test_a_sheet_that_is_there_is_not_written_over(cli: Command, tmp_path: Path, reviewed: Path):
+    before = reviewed.read_bytes()
+    done = cli("data", "diagnostics", "--kind", "antonym", "--source", tmp_path, "-o", reviewed)
+    assert done.code == 2
+    assert "is there already" in done.err
+    assert reviewed.read_bytes() == before
+
+
+def test_a_set_is_not_written_into_a_file_name(cli: Command, tmp_path: Path):
+    done = cli("data", "diagnostics", "--kind", "antonym", "-o", tmp_path / "sheet.csv")
+    assert done.code == 2
+    assert "written into a folder" in done.err

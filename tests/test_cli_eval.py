@@ -72,7 +72,7 @@ class TestStdin:
     def test_a_run_is_read_from_it(self, cli: Command):
         done = cli("eval", "-", "qrels", "-m", "V@1", stdin=BAD.encode())
         assert done.code == 0
-        assert done.out.splitlines()[1].split() == ["-", "100.0"]
+        assert done.out.splitlines()[1].split() == ["stdin", "100.0"]
 
     def test_judgements_are_read_from_it(self, cli: Command):
         done = cli("eval", "bad", "-", "-m", "V@1", stdin=QRELS.encode())

@@ -10,7 +10,7 @@ import pytest
 
 from coder_ir.datasets.registry import BENCHMARKS
 from coder_ir.encoders import Runtime
-from coder_ir.errors import InvalidFile, InvalidValue
+from coder_ir.errors import InvalidFile
 from coder_ir.experiments.comparison import (
     Comparison,
     comparing,
@@ -102,7 +102,7 @@ class TestFigures:
     def test_the_note_gives_the_sizes(self, measured: Measured):
         (note,) = measured(parsed()).notes
         assert note.startswith("stay 2 queries, 3 documents; percent, ranks for FVR")
-        assert note.endswith("interval. A note.")
+        assert note.endswith("drawn together. A note.")
 
     def test_a_measure_of_violations_is_a_dash_where_none_is_judged(
         self, measured: Measured, sets: dict
@@ -260,15 +260,18 @@ class TestParsing:
                 "tau must be between -1 and 1, got 7",
             ),
             ('policy = "topical"', 'policy = "magic"', "magic"),
-            ('policy = "topical"', 'model = "huge"', "a model is built-in, torch, base or minilm"),
+            ('policy = "topical"', 'verify = "20"', "verify is a number of hits, got '20'"),
+            ('note = "A note."', "queries = 0", "queries must be at least 1, got 0"),
+            ('"FVR@10"', '"FVR@20"', "FVR@20 looks deeper than the 10 hits that are kept"),
+            ('policy = "topical"', 'model = "huge"', "a model is one of .*, got 'huge'"),
         ],
     )
-    def test_a_policy_or_model_that_is_not_known_is_refused(
-        self, measured: Measured, old: str, new: str, message: str
+    def test_what_could_not_run_is_refused_before_anything_does(
+        self, old: str, new: str, message: str
     ):
         text = TOML.format(more="", expected="").replace(old, new)
-        with pytest.raises(InvalidValue, match=message):
-            measured(parse_comparison("hotels", text))
+        with pytest.raises(InvalidFile, match=message):
+            parse_comparison("hotels", text)
 
     def test_at_most_so_many_queries_are_asked(self, measured: Measured):
         table = measured(parsed(more="queries = 1"))

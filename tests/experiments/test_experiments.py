@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coder_ir.datasets.nevir import load_nevir
-from coder_ir.errors import InvalidFile, InvalidValue, NotFound
+from coder_ir.errors import InvalidFile, InvalidValue, NotReproduced
 from coder_ir.experiments.page import filled
 from coder_ir.experiments.run import Setup, run_experiments
 from coder_ir.experiments.tables import Table, percent, ranks
@@ -57,7 +57,7 @@ def test_an_unknown_measurement_is_refused_before_any_runs(tmp_path: Path):
 
 
 def test_missing_data_is_named(tmp_path: Path):
-    with pytest.raises(NotFound, match="NevIR, open half of the test set is not at hand"):
+    with pytest.raises(NotReproduced, match="NevIR, open half of the test set is not at hand"):
         list(run_experiments(["nevir"], setup(tmp_path), report=quiet))
 
 

@@ -114,7 +114,7 @@ class TestAgain:
 
     @pytest.mark.parametrize(
         "other",
-        [{"model": "other"}, {"reference": "other"}, {"reranker": Path("other")}],
+        [{"model": "other"}, {"reference": "other"}, {"written": Path(__file__).parent}],
         ids=str,
     )
     def test_another_model_is_measured_again(self, run: Run, measured: list[str], other: dict):

@@ -37,7 +37,8 @@ def test_every_system_of_the_diagnostics_has_a_curve(table: Table):
 def test_rows_show_some_depths_in_percent(table: Table):
     assert table.columns[2:] == ("k = 1", "k = 2", "k = 3", "k = 5", "k = 10")
     row = next(row for row in table.rows if row[1] == "compatibility alone")
-    assert row == ("negation", "compatibility alone", "100.0", *["50.0"] * 4)
+    cells = [cell.split(" (")[0] for cell in row]
+    assert cells == ["negation", "compatibility alone", "100.0", *["50.0"] * 4]
 
 
 def test_sets_that_are_not_there_say_so(table: Table):

@@ -260,7 +260,9 @@ class TestLocated:
 
     @pytest.mark.parametrize("name", ["huge", "", "built-in+", "minilm2"])
     def test_an_unknown_word_is_refused(self, setup: Setup, name: str):
-        with pytest.raises(InvalidValue, match="a model is built-in, torch, base or minilm, got"):
+        with pytest.raises(
+            InvalidValue, match="a model is one of built-in, torch, base, minilm, got"
+        ):
             located(name, setup)
 
     def test_a_package_that_is_not_installed_is_named_by_its_extra(

@@ -1,5 +1,6 @@
 from functools import partial
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +11,9 @@ from coder_ir.metrics import (
     first_violation_at,
     mean_with_interval,
     ndcg_at,
+    over_pairs,
     p_value,
+    pair_means,
     per_query,
     recall_at,
     violation_at,
@@ -153,3 +156,21 @@ class TestPValue:
     def test_lengths_that_do_not_pair_are_refused(self, one: list[float], two: list[float]):
         with pytest.raises(InvalidValue, match=f"got {len(one)} and {len(two)}"):
             p_value(one, two)
+
+
+class TestOverPairs:
+    values: ClassVar = {"a": 1.0, "b": 1.0, "c": 0.0, "d": 0.0}
+
+    def test_the_mean_is_that_over_queries_and_the_number_theirs(self):
+        found = over_pairs(self.values, [("a", "b"), ("c", "d")])
+        assert (found.mean, found.n) == (0.5, 4)
+
+    def test_queries_that_share_their_luck_widen_the_interval(self):
+        many = {f"{name}{n}": value for n in range(20) for name, value in self.values.items()}
+        alike = [pair for n in range(20) for pair in ((f"a{n}", f"b{n}"), (f"c{n}", f"d{n}"))]
+        apart = [pair for n in range(20) for pair in ((f"a{n}", f"c{n}"), (f"b{n}", f"d{n}"))]
+        alone = over_pairs(many, [])
+        assert over_pairs(many, alike).low < alone.low < over_pairs(many, apart).low == 0.5
+
+    def test_pair_means_are_means_of_two(self):
+        assert pair_means(self.values, [("a", "c"), ("b", "a")]) == [0.5, 1.0]

@@ -1,5 +1,6 @@
 """Reviewed pairs as a test set: labels, pooling, kept rows, and BEIR files of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -67,9 +68,25 @@ class TestReviewed:
     def test_the_files_hold_what_the_set_holds(self, tmp_path: Path):
         found = as_testset([pair(1, a1="Ärger, \t tabs and “quotes”."), pair(2)])
         save_beir(found, tmp_path / "new")
-        read = load_beir(tmp_path / "new", qrels="qrels.tsv")
+        read = load_beir(tmp_path / "new")
         assert (read.documents, read.queries) == (found.documents, found.queries)
         assert read.qrels == found.qrels
+
+
+class TestAcross:
+    def test_a_passage_of_another_pair_can_violate_too(self):
+        one, two = pair(1), pair(2)
+        found = as_testset([replace(one, also_b=f"{two.pair_id}-a1 {two.pair_id}-neutral1"), two])
+        grades = found.qrels.grades[f"{one.pair_id}-qb"]
+        assert grades[f"{two.pair_id}-a1"] == grades[f"{two.pair_id}-neutral1"] == -1
+        assert f"{two.pair_id}-a1" not in found.qrels.grades[f"{one.pair_id}-qa"]
+
+    @pytest.mark.parametrize("named", ["nowhere-a1", "{own}-b1"], ids=["unknown", "its own"])
+    def test_only_passages_of_other_pairs_may_be_named(self, named: str):
+        one = pair(1)
+        also = replace(one, also_a=named.format(own=one.pair_id))
+        with pytest.raises(InvalidFile, match="is no passage of another pair"):
+            as_testset([also, pair(2)])
 
 
 class TestShipped:
