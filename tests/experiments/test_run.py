@@ -89,10 +89,10 @@ class TestAgain:
         assert measured == ["nevir", "nevir"]
 
     @pytest.mark.parametrize(
-        ("line", "again"),
+        ("change", "again"),
         [
-            ("expected = { scifact = [1.0, 2.0] }", ["beir"]),
-            ("verify = 5", ["beir", "survival"]),
+            (("nfcorpus = [34.2, 12.3]", "nfcorpus = [1.0, 2.0]"), ["beir"]),
+            (("alpha = 0.5", "alpha = 0.6"), ["beir", "survival"]),
         ],
         ids=["what is expected", "what is asked"],
     )
@@ -101,11 +101,12 @@ class TestAgain:
         run: Run,
         measured: list[str],
         monkeypatch: pytest.MonkeyPatch,
-        line: str,
+        change: tuple[str, str],
         again: list[str],
     ):
         run("beir", "survival")
-        changed = {"beir": described("beir").replace("[[system]]", f"[[system]]\n{line}", 1)}
+        assert change[0] in described("beir")
+        changed = {"beir": described("beir").replace(*change)}
         monkeypatch.setattr(
             "coder_ir.experiments.run.described", lambda name: changed.get(name, described(name))
         )
