@@ -23,9 +23,7 @@ _PAPER = "HyDE 46.67 h, NS-IR 53.76 h, DEO 9.64 h, CoDeR-Seq 0.08 h, CoDeR-Union
 
 def measure_efficiency(setup: Setup, report: Report) -> Table:
     """Seconds to index and milliseconds a query, one at a time; quality against latency."""
-    asked = load_comparison("reranker")
-    there = setup.reranker is not None and setup.reranker.is_dir()
-    systems = [system for system in asked.systems if there or not system.rerank]
+    systems = _systems(setup)
     rows: list[tuple[str, ...]] = []
     figures: dict[str, dict[str, float]] = {}
     for data in _DATA:
@@ -55,6 +53,15 @@ def measure_efficiency(setup: Setup, report: Report) -> Table:
         ),
         figures=figures,
     )
+
+
+def _systems(setup: Setup) -> list[System]:
+    """Those of the diagnostics table, and each topical or default search with the reranker."""
+    systems = list(load_comparison("diagnostics").systems)
+    if setup.reranker is not None and setup.reranker.is_dir():
+        reranked = [system for system in load_comparison("reranker").systems if system.rerank]
+        systems += [system for system in reranked if system.policy in ("topical", "auto")]
+    return systems
 
 
 def _timed(systems: list[System], test: TestSet, setup: Setup) -> dict[str, float]:
