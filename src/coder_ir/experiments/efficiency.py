@@ -6,11 +6,10 @@ from statistics import mean, median
 from time import perf_counter
 
 from coder_ir.datasets.testset import TestSet
-from coder_ir.errors import NotFound
 from coder_ir.experiments.comparison import load_comparison
 from coder_ir.experiments.figures import draw_tradeoff
 from coder_ir.experiments.setup import Report, Setup
-from coder_ir.experiments.systems import System, answered, benchmark, searcher, thinned
+from coder_ir.experiments.systems import System, answered, at_hand, benchmark, searcher, thinned
 from coder_ir.experiments.tables import Table
 from coder_ir.metrics import measure_named, per_query
 from coder_ir.retriever import Retriever
@@ -26,12 +25,8 @@ def measure_efficiency(setup: Setup, report: Report) -> Table:
     systems = _systems(setup)
     rows: list[tuple[str, ...]] = []
     figures: dict[str, dict[str, float]] = {}
-    for data in _DATA:
-        try:
-            test = benchmark(data, setup)
-        except NotFound as error:
-            rows.append((data, f"not measured: {error}", "–", *("–" for _ in systems)))
-            continue
+    tests, absent = at_hand(_DATA, setup, cells=1 + len(systems))
+    for data, test in tests.items():
         report(f"efficiency: {data}")
         found = _timed(systems, test, setup)
         figures[data] = {**found, "documents": len(test.documents), "queries": len(test.queries)}
@@ -43,7 +38,7 @@ def measure_efficiency(setup: Setup, report: Report) -> Table:
         name="efficiency",
         title="Efficiency",
         columns=("data", "documents", "seconds to index", *(f"{s.name}, ms" for s in systems)),
-        rows=tuple(rows),
+        rows=(*rows, *absent),
         notes=(
             f"Median of at most {_QUERIES} queries of a set, asked one at a time, encoding "
             "included, on one machine in one run; no language model, so no tokens and no fees. "

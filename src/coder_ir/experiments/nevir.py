@@ -6,7 +6,7 @@ from functools import partial
 
 from coder_ir.datasets.testset import TestSet
 from coder_ir.experiments.setup import Report, Setup
-from coder_ir.experiments.systems import System, answered, benchmark, opened
+from coder_ir.experiments.systems import System, answered, benchmark, opened, pools
 from coder_ir.experiments.tables import Table, percent, ranks
 from coder_ir.metrics import (
     Estimate,
@@ -22,7 +22,7 @@ from coder_ir.metrics import (
 from coder_ir.policies import POLICIES
 from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
-from coder_ir.types import Policy, Query, VectorPair
+from coder_ir.types import Policy, Query
 
 NEVIR_METRICS = {
     "V@1": partial(violation_at, k=1),
@@ -56,13 +56,8 @@ def measure_nevir(setup: Setup, report: Report) -> Table:
 
 def _margins(retriever: Retriever, data: TestSet, policy: Policy) -> dict[str, float]:
     """How many places the satisfying document is ahead of the violating one, all ranked."""
-    vectors = retriever.encoder.encode([query.text for query in data.queries], kind="query")
     margins = {}
-    options = SearchOptions(n=len(data.documents))
-    for row, query in enumerate(data.queries):
-        one = slice(row, row + 1)
-        pair = VectorPair(vectors.topical[one], vectors.compatibility[one])
-        pool = retriever.pool(query.text, pair, policy, options=options)
+    for query, pool in pools(retriever, data, policy, SearchOptions(n=len(data.documents))):
         order = [pool.doc_ids[verdict.position] for verdict in policy.order(pool).kept]
         margins[query.query_id] = _places_ahead(order, query, data)
     return margins

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from statistics import mean
 
 from coder_ir.datasets.testset import TestSet
-from coder_ir.errors import NotFound
 from coder_ir.experiments.figures import Grid, draw_heatmaps
 from coder_ir.experiments.setup import Report, Setup
-from coder_ir.experiments.systems import DEPTH, System, benchmark, opened
+from coder_ir.experiments.systems import DEPTH, System, at_hand, opened, pools
 from coder_ir.experiments.tables import Table
 from coder_ir.metrics import measure_named, per_query
 from coder_ir.policies import Sequential, Union
 from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
-from coder_ir.types import Candidates, Policy, Qrels, VectorPair
+from coder_ir.types import Candidates, Policy, Qrels
 
 _DATA = ("negation", "excluir", "nevir-open")
 _MOST = 300  # queries of a set, evenly spread
@@ -53,12 +52,8 @@ def measure_sensitivity(setup: Setup, report: Report) -> Table:
     found: dict[str, dict[str, Cells]] = {}
     rows: list[tuple[str, ...]] = []
     sizes = []
-    for data in _DATA:
-        try:
-            test = benchmark(data, setup, _MOST)
-        except NotFound as error:
-            rows.append((data, f"not measured: {error}", "–", "–", "–"))
-            continue
+    tests, absent = at_hand(_DATA, setup, cells=3, most=_MOST)
+    for data, test in tests.items():
         report(f"sensitivity: {data}")
         sizes.append(f"{data} {len(test.queries)} queries")
         with opened(System("grid"), data, test, setup, report) as retriever:
@@ -77,7 +72,7 @@ def measure_sensitivity(setup: Setup, report: Report) -> Table:
         name="sensitivity",
         title="Policy sensitivity",
         columns=("data", "policy", "setting", "R@10 ↑", "FVR@10 / 11 ↑"),
-        rows=tuple(rows),
+        rows=(*rows, *absent),
         notes=(
             f"{'; '.join(sizes)}. R@10 counts satisfying and neutral documents. Every cell "
             "of the grids is in the JSON file.",
@@ -97,30 +92,25 @@ def measure_sensitivity(setup: Setup, report: Report) -> Table:
 
 
 def _pools(retriever: Retriever, test: TestSet, family: _Family) -> dict[str, Candidates]:
-    vectors = retriever.encoder.encode([query.text for query in test.queries], kind="query")
-    policy, options = family.make(*family.default), SearchOptions()
-    pools = {}
-    for row, query in enumerate(test.queries):
-        one = slice(row, row + 1)
-        pair = VectorPair(vectors.topical[one], vectors.compatibility[one])
-        pools[query.query_id] = retriever.pool(query.text, pair, policy, options=options)
-    return pools
+    policy = family.make(*family.default)
+    found = pools(retriever, test, policy, SearchOptions())
+    return {query.query_id: pool for query, pool in found}
 
 
-def _cells(pools: Mapping[str, Candidates], qrels: Qrels, family: _Family) -> Cells:
+def _cells(held: Mapping[str, Candidates], qrels: Qrels, family: _Family) -> Cells:
     settings = {(a, t) for a in _ALPHAS for t in family.values} | {family.default}
     return {
-        (alpha, threshold): _score(pools, qrels, family.make(alpha, threshold))
+        (alpha, threshold): _score(held, qrels, family.make(alpha, threshold))
         for alpha, threshold in sorted(settings)
     }
 
 
-def _score(pools: Mapping[str, Candidates], qrels: Qrels, policy: Policy) -> tuple[float, float]:
+def _score(held: Mapping[str, Candidates], qrels: Qrels, policy: Policy) -> tuple[float, float]:
     run = {
         query_id: list(
             dict.fromkeys(pool.doc_ids[verdict.position] for verdict in policy.order(pool).kept)
         )[:DEPTH]
-        for query_id, pool in pools.items()
+        for query_id, pool in held.items()
     }
     recall, first = (
         mean(per_query(measure_named(f"{kind}@{DEPTH}").function, run, qrels).values())

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from coder_ir.datasets.testset import TestSet
 from coder_ir.encoders import load_encoder
-from coder_ir.errors import NotFound
 from coder_ir.experiments.figures import Separation, draw_scatter, draw_separation
 from coder_ir.experiments.setup import Report, Setup
-from coder_ir.experiments.systems import benchmark
+from coder_ir.experiments.systems import at_hand
 from coder_ir.experiments.tables import Table, percent
 from coder_ir.metrics import mean_with_interval
 from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING, Encoder
@@ -36,12 +35,8 @@ def measure_separation(setup: Setup, report: Report) -> Table:
     found: dict[str, _Scores] = {}
     rows: list[tuple[str, ...]] = []
     figures = {}
-    for data in _DATA:
-        try:
-            test = benchmark(data, setup, _MOST)
-        except NotFound as error:
-            rows.append((data, f"not measured: {error}", "–", "–", "–"))
-            continue
+    tests, absent = at_hand(_DATA, setup, cells=3, most=_MOST)
+    for data, test in tests.items():
         report(f"separation: {data}")
         found[data] = _scores(encoder, test)
         for name, margins in asdict(found[data].margins).items():
@@ -60,7 +55,7 @@ def measure_separation(setup: Setup, report: Report) -> Table:
         name="separation",
         title="Score separation",
         columns=("data", "encoder", "mean margin", "satisfying above violating, % ↑", "queries"),
-        rows=tuple(rows),
+        rows=(*rows, *absent),
         notes=(
             "Margin: mean cosine of a query with its satisfying documents minus that with its "
             "violating ones; trained is E_C, base the encoder it was made from. Percent with 95% "

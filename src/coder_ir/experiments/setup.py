@@ -13,7 +13,7 @@ Report = Callable[[str], None]
 class Setup:
     """Where data, results and models are."""
 
-    data: Path  # holds nevir/, scifact/, nfcorpus/
+    data: Path  # holds a folder for each benchmark that is there
     out: Path
     reference: str  # torch model the built-in topical encoder was made from
     model: str

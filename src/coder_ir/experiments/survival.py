@@ -1,10 +1,9 @@
 """How long the first hits stay free of violations, on the diagnostic sets."""
 
-from coder_ir.errors import NotFound
 from coder_ir.experiments.comparison import load_comparison
 from coder_ir.experiments.figures import draw_survival_panels
 from coder_ir.experiments.setup import Report, Setup
-from coder_ir.experiments.systems import DEPTH, answered, benchmark
+from coder_ir.experiments.systems import DEPTH, answered, at_hand
 from coder_ir.experiments.tables import Table, percent
 from coder_ir.metrics import measure_named, over_pairs, per_query
 
@@ -17,12 +16,8 @@ def measure_survival(setup: Setup, report: Report) -> Table:
     panels: dict[str, dict[str, list[float]]] = {}
     rows: list[tuple[str, ...]] = []
     sizes: list[str] = []
-    for data in asked.data:
-        try:
-            test = benchmark(data, setup)
-        except NotFound as error:
-            rows.append((data, f"not measured: {error}", *("–" for _ in _SHOWN)))
-            continue
+    tests, absent = at_hand(asked.data, setup, cells=len(_SHOWN))
+    for data, test in tests.items():
         report(f"survival: {data}")
         sizes.append(f"{data} {len(test.queries)}")
         panels[data] = {}
@@ -43,7 +38,7 @@ def measure_survival(setup: Setup, report: Report) -> Table:
         name="survival",
         title="Violation survival",
         columns=("data", "system", *(f"k = {k}" for k in _SHOWN)),
-        rows=tuple(rows),
+        rows=(*rows, *absent),
         notes=(
             "Percent of queries with no violating document among the first k, with 95% bootstrap "
             f"interval; higher is safer. Queries: {', '.join(sizes)}.",

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -22,7 +22,7 @@ from coder_ir.experiments.setup import Report, Setup
 from coder_ir.policies import policy_named
 from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
-from coder_ir.types import Policy, Qrels, Ranking, Searcher
+from coder_ir.types import Candidates, Policy, Qrels, Query, Ranking, Searcher, VectorPair
 
 Run = dict[str, list[str]]
 DEPTH = 10  # hits a query
@@ -77,6 +77,30 @@ def benchmark(data: str, setup: Setup, most: int | None = None) -> TestSet:
         known = benchmark_named(data)
         get = f"coder-ir data get {data}" if known.downloadable else f"see {known.home}"
         raise NotFound(f"{known.title} is not at hand ({get})") from error
+
+
+def at_hand(
+    names: Sequence[str], setup: Setup, *, cells: int, most: int | None = None
+) -> tuple[dict[str, TestSet], list[tuple[str, ...]]]:
+    """The data sets that are there, and for each that is not a table row that says so."""
+    found, absent = {}, []
+    for name in names:
+        try:
+            found[name] = benchmark(name, setup, most)
+        except NotFound as error:
+            absent.append((name, f"not measured: {error}", *("–" for _ in range(cells))))
+    return found, absent
+
+
+def pools(
+    retriever: Retriever, test: TestSet, policy: Policy, options: SearchOptions
+) -> Iterator[tuple[Query, Candidates]]:
+    """What a policy is given for each query, the queries encoded together."""
+    vectors = retriever.encoder.encode([query.text for query in test.queries], kind="query")
+    for row, query in enumerate(test.queries):
+        one = slice(row, row + 1)
+        pair = VectorPair(vectors.topical[one], vectors.compatibility[one])
+        yield query, retriever.pool(query.text, pair, policy, options=options)
 
 
 def answered(system: System, data: str, test: TestSet, setup: Setup, report: Report) -> Run:
