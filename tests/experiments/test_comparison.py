@@ -154,6 +154,9 @@ class TestAbsent:
         }
         assert list(table.figures["results"]) == ["stay"]
 
+    def test_the_note_of_a_table_without_data_begins_with_a_word(self, measured: Measured):
+        assert measured(parsed(data=("fiqa",))).notes[0].startswith("percent, ranks for FVR")
+
     def test_the_papers_rows_follow_whether_the_data_is_there_or_not(self, measured: Measured):
         table = measured(replace(parsed(more=PAPER), data=("fiqa", "stay")))
         assert [row[:2] for row in table.rows] == [

@@ -157,7 +157,7 @@ def measure_comparison(asked: Comparison, setup: Setup, report: Report) -> Table
         title=asked.title,
         columns=("data", "system", *(_heading(measure) for measure in asked.measures)),
         rows=tuple(rows),
-        notes=(f"{'; '.join(sizes)}; {_DATA_NOTE}. {asked.note}".strip(),),
+        notes=(f"{'; '.join([*sizes, _DATA_NOTE])}. {asked.note}".strip(),),
         figures={
             "results": {
                 d: {s: {m: asdict(e) for m, e in ms.items()} for s, ms in own.items()}
