@@ -16,9 +16,10 @@ LONGEST_FILE = 400  # lines
 # Top to bottom; "" is the package's own __init__, which gathers the public names.
 GROUPS = (
     ("errors", "types"),
-    ("vectors", "calibration", "mentions"),
+    ("vectors", "calibration", "mentions", "conditions"),
     ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
-    ("searching",),
+    ("folders",),
+    ("searching", "hybrid", "explaining", "lexical"),
     ("retriever", "baselines", "training"),
     ("experiments", "serve", "integrations"),
     ("",),

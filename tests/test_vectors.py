@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from coder_ir.vectors import SCORE_DECIMALS, best_first, cosine, ranks, unit_rows
+from coder_ir import vectors
+from coder_ir.vectors import (
+    SCORE_DECIMALS,
+    best_first,
+    best_of_many,
+    cosine,
+    inner_products,
+    ranks,
+    unit_rows,
+)
 
 
 class TestUnitRows:
@@ -51,6 +60,32 @@ class TestCosine:
         rows, query = unit_rows(rng.normal(size=(257, 384))), unit_rows(rng.normal(size=(1, 384)))
         batch = cosine(rows, query[0])
         assert [cosine(row[None, :], query[0])[0] for row in rows] == batch.tolist()
+
+
+class TestInnerProducts:
+    def test_rows_keep_their_length(self):
+        rows = np.float32([[3, 4], [0.5, 0], [0, 0]])
+        assert inner_products(rows, np.float32([2, 0])).tolist() == [6.0, 1.0, 0.0]
+
+    @pytest.mark.parametrize("block", [1, 3, 7, 100])
+    def test_blocks_change_nothing(self, monkeypatch, block):
+        monkeypatch.setattr(vectors, "_BLOCK", block)
+        rng = np.random.default_rng(3)
+        rows, vector = rng.normal(size=(7, 5)).astype(np.float32), np.float32([1, -2, 3, 0, 5])
+        assert inner_products(rows, vector).tolist() == cosine(rows, vector).tolist()
+
+    def test_no_rows_give_no_scores(self):
+        assert inner_products(np.empty((0, 2), np.float32), np.float32([1, 0])).shape == (0,)
+
+
+class TestBestOfMany:
+    @pytest.mark.parametrize("k", [0, 1, 4, 19, 20, 50])
+    def test_it_is_best_first_whatever_ties_fall_on_the_cut(self, k):
+        rng = np.random.default_rng(4)
+        for _ in range(20):
+            scores = rng.integers(0, 5, 20).astype(float)
+            ids = [f"d{number:02}" for number in rng.permutation(20)]
+            assert best_of_many(scores, ids, k) == best_first(scores, ids, k)
 
 
 class TestBestFirst:

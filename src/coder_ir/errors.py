@@ -1,14 +1,15 @@
 """Every exception that coder-ir raises on purpose.
 
 CoderError
-├── InvalidValue     an argument, option or setting has a value that cannot work
-├── InvalidFile      a file of documents, queries or triplets cannot be read; names file and line
-├── DuplicateId      two documents of one call share an id
-├── NotFound         an index, model or file is not there
-├── ModelMismatch    a model folder is damaged, or is not the one an index was built with
-├── NotReproduced    a measurement did not find the figures that were expected
-├── StoreError       the store refused: disk full, read-only, locked, wrong schema
-└── MissingExtra     a feature needs an optional dependency
+├── InvalidValue        an argument, option or setting has a value that cannot work
+├── InvalidFile         a file of documents, queries or triplets cannot be read; names file and line
+├── DuplicateId         two documents of one call share an id
+├── NotFound            an index, model or file is not there
+├── ModelMismatch       a model folder is damaged, or is not the one an index was built with
+├── NotReproduced       a measurement did not find the figures that were expected
+├── StoreError          the store refused: disk full, read-only, locked, wrong schema
+├── LanguageModelError  a language model cannot be reached, or its answers cannot be used
+└── MissingExtra        a feature needs an optional dependency
 
 A message says what was wrong, the value seen and what to do.
 """
@@ -44,6 +45,10 @@ class NotReproduced(CoderError):
 
 class StoreError(CoderError):
     """The store refused: disk full, read-only, locked or of another schema."""
+
+
+class LanguageModelError(CoderError):
+    """A language model cannot be reached, refuses, or gives no answer that can be used."""
 
 
 class MissingExtra(CoderError, ImportError):

@@ -4,7 +4,7 @@ import re
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _WORD_OR_COMMA = re.compile(rf"{_WORD.pattern}|,")
-_CLAUSE = re.compile(r"(?:(?!\bbut\b|\bthough\b|\bwhile\b)[^.!?;:\n])+", re.IGNORECASE)
+_CLAUSE_END = re.compile(r"[.!?;:\n]|\b(?:but|though|while)\b", re.IGNORECASE)
 EMPTY_WORDS = frozenset(
     "a an the of in on at to for from by with and or nor any all some one ones that this those "
     "these it its their his her our my your is are was were be been being do does did has have "
@@ -32,11 +32,11 @@ def mention(phrase: str, text: str) -> float:
     lowered = text.lower().replace("’", "'")
     if not any(stem in lowered for stem in wanted):  # most passages, and quickly told
         return 0.0
-    return max((_affirmed(wanted, clause) for clause in _CLAUSE.findall(text)), default=0.0)
+    return max((_affirmed(wanted, clause) for clause in _CLAUSE_END.split(text)), default=0.0)
 
 
 def _affirmed(wanted: set[str], clause: str) -> float:
-    words = [word.lower().replace("’", "'") for word in _WORD_OR_COMMA.findall(clause)]
+    words = _words_and_commas(clause)
     stems = [_stem(word) for word in words]
     held = {
         stem
@@ -44,6 +44,10 @@ def _affirmed(wanted: set[str], clause: str) -> float:
         if stem in wanted and not _denied(words, stems, i, wanted)
     }
     return len(held) / len(wanted)
+
+
+def _words_and_commas(clause: str) -> list[str]:
+    return [word.lower().replace("’", "'") for word in _WORD_OR_COMMA.findall(clause)]
 
 
 def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> bool:
@@ -66,6 +70,21 @@ def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> boo
         or _DENIED_AFTER & set(after[:2])
         or (after[:1] == ["free"] and after[1:3] != ["of", "charge"])
     )
+
+
+def marked_words(text: str) -> list[list[tuple[str, bool]]]:
+    """The words of each clause that is not itself a denial, and whether a denial reaches them."""
+    clauses = []
+    for clause in _CLAUSE_END.split(text):
+        words = _words_and_commas(clause)
+        marked = [
+            (word, _denied(words, words, i, {word}))
+            for i, word in enumerate(words)
+            if word != "," and word not in _DENIED_BEFORE | _DENIED_AFTER
+        ]
+        if marked:
+            clauses.append(marked)
+    return clauses
 
 
 def words_of(text: str) -> list[str]:

@@ -12,8 +12,10 @@ from coder_ir.calibration import Calibration
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder, load_verifier
 from coder_ir.errors import InvalidValue, ModelMismatch, NotFound
+from coder_ir.explaining import explained
+from coder_ir.hybrid import fused_ranks, lexical_query
 from coder_ir.intake import batches, check_text, digest, distinct
-from coder_ir.mentions import split_sentences
+from coder_ir.lexical import LEXICAL, StoredLexical
 from coder_ir.searching import (
     DEFAULT_POLICY,
     Mode,
@@ -34,6 +36,7 @@ from coder_ir.types import (
     Condition,
     Document,
     Encoder,
+    Lexical,
     ModelStamp,
     Order,
     Policy,
@@ -78,12 +81,17 @@ class Retriever:
         *,
         calibration: Calibration | None = None,
         verifier: Verifier | None = None,
+        lexical: Lexical | None = None,
     ) -> None:
-        """Join parts that were opened elsewhere; a store built with another model is refused."""
+        """Join parts that were opened elsewhere; a store built with another model is refused.
+
+        With a lexical part the topical order is that of hybrid search.
+        """
         self.encoder = encoder
         self.store = store
         self.calibration = calibration
         self.verifier = verifier
+        self.lexical = lexical
         self._fingerprint = encoder.fingerprint
         self._check_model()
 
@@ -105,6 +113,7 @@ class Retriever:
         model: str | None = None,
         read_only: bool = False,
         runtime: Runtime | None = None,
+        hybrid: bool = False,
     ) -> Self:
         """Open an index, created if absent.
 
@@ -114,13 +123,16 @@ class Retriever:
                 built with, or the built-in one for a new index.
             read_only: never write; an index that is not there is an error.
             runtime: threads, batch size and token limit.
+            hybrid: find documents by their words (BM25) as well as by their vectors.
         """
         store = open_store(index, read_only=read_only)
         try:
             stamp = store.stamp()
             spec = model or (stamp.spec if stamp else BUILT_IN)
             encoder = load_encoder(spec, runtime=runtime)
-            return cls(encoder, store, calibration=load_calibration(spec))
+            kept = Path(index) / LEXICAL
+            lexical = StoredLexical(store, kept, read_only=read_only) if hybrid else None
+            return cls(encoder, store, calibration=load_calibration(spec), lexical=lexical)
         except BaseException:
             store.close()
             raise
@@ -286,7 +298,9 @@ class Retriever:
                 if not left:
                     raise
             else:
-                return self._explained(ranking, vectors) if options.explain else ranking
+                if not options.explain:
+                    return ranking
+                return explained(ranking, vectors.compatibility[0], self.encoder)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def _verified(
@@ -320,11 +334,16 @@ class Retriever:
         where: Sequence[Condition] = (),
     ) -> Candidates:
         """What a policy is given for a query: candidates, both scores, the constraint's words."""
-        found = self.store.candidates(
-            vectors, n=max(options.n, options.k, options.verify), spaces=policy.spaces, where=where
-        )
         constraint = stated(query, vectors.topical[0], self.calibration, options)
-        pool = replace(found, constraint=constraint)
+        n = max(options.n, options.k, options.verify)
+        words = lexical_query(query, constraint)
+        matched = self.lexical.best(words, n) if self.lexical else []
+        found = self.store.candidates(vectors, n=n, spaces=policy.spaces, where=where, also=matched)
+
+        def both(scores: Scores) -> Scores:
+            return fused_ranks(scores, found.doc_ids, matched) if self.lexical else scores
+
+        pool = replace(found, constraint=constraint, topical=both(found.topical))
         phrases = constraint.phrases
         if not phrases or not len(pool) or pool.rows is None:
             return pool
@@ -335,23 +354,8 @@ class Retriever:
         return replace(
             pool,
             breach=breaches(constraint, texts, likeness),
-            topic=cosine(pool.rows, encoded[-1]) if constraint.topic else None,
+            topic=both(cosine(pool.rows, encoded[-1])) if constraint.topic else None,
         )
-
-    def _explained(self, ranking: Ranking, query: VectorPair) -> Ranking:
-        """Each hit with the sentence without which its compatibility would differ most."""
-        hits = []
-        for hit in ranking:
-            sentences = split_sentences(hit.passage_text)
-            rest = [" ".join(sentences[:i] + sentences[i + 1 :]) for i in range(len(sentences))]
-            if len(sentences) > 1:
-                vectors = self.encoder.encode([hit.passage_text, *rest], kind="document")
-                whole, *without = cosine(vectors.compatibility, query.compatibility[0])
-                decisive = int(np.argmax(np.abs(np.array(without) - whole)))
-            else:
-                decisive = 0
-            hits.append(replace(hit, decisive=sentences[decisive] if sentences else ""))
-        return replace(ranking, hits=tuple(hits))
 
     def get(self, doc_id: str) -> Document:
         """One document by its id."""

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coder_ir.calibration import Calibration
+from coder_ir.conditions import parse_condition
 from coder_ir.constraints import detect
 from coder_ir.errors import InvalidValue
 from coder_ir.intake import check_text
@@ -80,7 +81,7 @@ class SearchOptions:
     @property
     def conditions(self) -> list[Condition]:
         """`where` with texts parsed."""
-        return [Condition.parse(w) if isinstance(w, str) else w for w in self.where]
+        return [parse_condition(w) if isinstance(w, str) else w for w in self.where]
 
     @property
     def chosen_policy(self) -> Policy:
@@ -94,6 +95,25 @@ class SearchOptions:
             for word, phrases in (("without", self.exclude), ("with", self.require))
             for phrase in phrases
         )
+
+
+class Asks(Protocol):
+    """What answers several queries under one set of options."""
+
+    def search_many(self, queries: Sequence[str], options: SearchOptions) -> list[Ranking]:
+        """One ranking a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """A retriever that is always asked in one way."""
+
+    retriever: Asks
+    options: SearchOptions
+
+    def search(self, query: str, k: int = 10) -> Ranking:
+        """The ranking under those options."""
+        return self.retriever.search_many([query], replace(self.options, k=k))[0]
 
 
 def stated(

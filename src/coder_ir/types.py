@@ -1,8 +1,6 @@
 """The values that cross files, all frozen, and the protocols at the seams."""
 
-import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self, get_args, overload
@@ -18,6 +16,8 @@ Kind = Literal["query", "document"]
 Space = Literal["topical", "compatibility"]
 Progress = Callable[[int], None]  # called with the number of texts done since the last call
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+UNSCORED = math.nan
+"""Score that a searcher does not have; not a number, so no comparison with it holds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +191,8 @@ class Hit:
     doc_id: str
     rank: int  # 1 is best
     score: float  # the policy's score, higher is better
-    topical: float  # cosine with what the query asks for, in [-1, 1]
-    compatibility: float  # cosine with what the query permits, in [-1, 1]
+    topical: float  # cosine with what the query asks for, in [-1, 1], or UNSCORED
+    compatibility: float  # cosine with what the query permits, in [-1, 1], or UNSCORED
     risk: float | None  # probability that it breaks the constraint; None: model not calibrated
     reason: str  # one sentence a reader can check against the two scores
     text: str
@@ -249,10 +249,6 @@ class Ranking(Sequence[Hit]):
 
 
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in"]
-_CONDITION = re.compile(
-    r"\s*(?P<field>[^<>=!]+?)\s*(?P<op><=|>=|!=|==?|<|>|\sin\s)\s*(?P<value>.*)", re.DOTALL
-)
-_LISTED = re.compile(r'(?:^|(?<=,))((?:\s*"(?:[^"\\]|\\.)*"\s*(?=,|$))|[^,]*)', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,32 +274,6 @@ class Condition:
                     raise InvalidValue(
                         f"{self.field} {self.operator} compares numbers, got {value!r}"
                     )
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read `field=value`, `field!=value`, `field<3`, `field>=3` or `field in a,b`.
-
-        A value that reads as a JSON number, true, false or null is that; all else is text.
-        """
-        match = _CONDITION.fullmatch(text)
-        if match is None:
-            raise InvalidValue(
-                f"a condition reads field=value, field<3, field>3 or field in a,b; got {text!r}"
-            )
-        operator = "=" if match["op"] == "==" else match["op"].strip()
-        parts = _LISTED.findall(match["value"]) if operator == "in" else [match["value"]]
-        return cls(match["field"], operator, tuple(parse_value(part) for part in parts))  # type: ignore[arg-type]
-
-
-def parse_value(text: str) -> Json:
-    """A JSON number, true, false or null as such; all else is text."""
-    try:
-        value: Json = json.loads(text)
-    except ValueError:
-        return text.strip()
-    # JSON has no NaN or Infinity, though Python reads them; no store could keep them.
-    infinite = isinstance(value, float) and not math.isfinite(value)
-    return text.strip() if infinite or isinstance(value, list | dict) else value
 
 
 class Encoder(Protocol):
@@ -333,6 +303,13 @@ class Verifier(Protocol):
         """A logit for each passage, above 0 where it satisfies the query."""
 
 
+class Lexical(Protocol):
+    """Documents by the words they share with a query."""
+
+    def best(self, query: str, n: int) -> list[str]:
+        """Ids of the n documents that share most, best first; those that share nothing are out."""
+
+
 class Store(Protocol):
     """Documents with two vectors a passage; knows no encoder."""
 
@@ -358,11 +335,19 @@ class Store(Protocol):
         n: int,
         spaces: Sequence[Space],
         where: Sequence[Condition] = (),
+        also: Sequence[str] = (),
     ) -> Candidates:
         """The best passages of the n best documents of each space, scored in both.
 
-        `where` limits the documents considered, before any cut. Ties go by ascending id.
+        `where` limits the documents considered, before any cut. Ties go by ascending id. `also`
+        names documents that join them, by their best topical passage, where they meet `where`.
         """
+
+    def documents(self) -> Iterator[Document]:
+        """All documents, in ascending order of id."""
+
+    def state(self) -> str:
+        """Differs from every earlier one as soon as a document was written or removed."""
 
     def stamp(self) -> ModelStamp | None:
         """The model the vectors come from; None before the first `set_stamp`."""

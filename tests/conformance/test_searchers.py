@@ -9,13 +9,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coder_ir.baselines import Reranked
+from coder_ir.baselines import BM25, Dense, Reranked
+from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.registry import SYSTEMS, Workplace, open_system
+from coder_ir.encoders.conventions import Similarity
 from coder_ir.errors import InvalidValue
+from coder_ir.lexical import LEXICAL, StoredLexical
 from coder_ir.policies import POLICIES
 from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
-from coder_ir.types import Document, Ranking, Scores, Searcher
+from coder_ir.types import Document, Floats, Kind, Progress, Ranking, Scores, Searcher
 from tests.conftest import FakeEncoder
+from tests.token_encoder import FakeTokenEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
 QUERIES = ["hotel quiet+", "garden sea", "noisy- club+ hotel"]
@@ -67,10 +72,53 @@ def reranked(folder: Path) -> Iterator[Searcher]:
         yield Reranked(inner, WordsInCommon(), depth=6)
 
 
+@contextmanager
+def bm25(folder: Path) -> Iterator[Searcher]:
+    yield BM25(corpus(), folder=folder)
+
+
+class TopicalSide:
+    """One space of the fake encoder, with rows twice as long."""
+
+    similarity: Similarity = "cosine"
+    fingerprint = "topical side"
+
+    def encode(
+        self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
+    ) -> Floats:
+        return 2 * FakeEncoder(WORDS).encode(texts, kind=kind, progress=progress).topical
+
+
+@contextmanager
+def dense(similarity: Similarity, folder: Path) -> Iterator[Searcher]:
+    yield Dense(corpus(), TopicalSide(), folder=folder, similarity=similarity)
+
+
+@contextmanager
+def hybrid(policy: str, folder: Path) -> Iterator[Searcher]:
+    store = SqliteStore(folder)
+    lexical = StoredLexical(store, folder / LEXICAL)
+    with Retriever(FakeEncoder(WORDS), store, lexical=lexical) as retriever:
+        retriever.add(corpus())
+        yield WithPolicy(retriever, policy)
+
+
+@contextmanager
+def system(name: str, folder: Path) -> Iterator[Searcher]:
+    with Retriever(FakeTokenEncoder(WORDS), SqliteStore(folder)) as retriever:
+        retriever.add(corpus())
+        yield open_system(name, Workplace(Base(retriever.encoder, retriever.store), folder=folder))
+
+
 # Each opens a searcher over the corpus in a folder: builds it there, or loads what is there.
 SEARCHERS: dict[str, Callable[[Path], AbstractContextManager[Searcher]]] = {
     **{f"retriever-{policy}": partial(retriever_with, policy) for policy in POLICIES},
     "reranked": reranked,
+    "bm25": bm25,
+    "dense-cosine": partial(dense, "cosine"),
+    "dense-dot": partial(dense, "dot"),
+    **{f"hybrid-{policy}": partial(hybrid, policy) for policy in ("topical", "auto")},
+    **{f"system-{name}": partial(system, name) for name in SYSTEMS},
 }
 
 

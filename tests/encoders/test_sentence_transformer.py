@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from coder_ir.encoders.combined import CombinedEncoder
+from coder_ir.encoders.conventions import BGE_PREFIX
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import load_encoder
-from coder_ir.encoders.sentence_transformer import BGE_PREFIX, SentenceTransformerEncoder
+from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
 from coder_ir.errors import MissingExtra, ModelMismatch, NotFound
 from coder_ir.retriever import Retriever
 from coder_ir.types import Document
@@ -95,6 +96,47 @@ def test_only_an_english_bge_model_without_a_prompt_gets_bges(
     (tmp_path / name).symlink_to(other)
     encoder = SentenceTransformerEncoder(str(tmp_path / name), runtime=ONE)
     assert encoder.query_prefix == prefix
+
+
+def test_an_e5_model_reads_documents_behind_a_prefix_too(other: Path, tmp_path: Path):
+    (tmp_path / "e5-tiny").symlink_to(other)
+    encoder = SentenceTransformerEncoder(str(tmp_path / "e5-tiny"), runtime=ONE)
+    plain = SentenceTransformerEncoder(str(other), runtime=ONE)
+    for kind, prefix in (("query", "query: "), ("document", "passage: ")):
+        rows = encoder.encode(["a quiet room"], kind=kind)
+        expected = plain.encode([f"{prefix}a quiet room"], kind="document")
+        assert rows == pytest.approx(expected, abs=1e-6)
+    assert encoder.fingerprint != plain.fingerprint
+
+
+def test_spans_leave_room_for_a_document_prefix(other: Path, tmp_path: Path):
+    (tmp_path / "e5-tiny").symlink_to(other)
+    encoder = SentenceTransformerEncoder(str(tmp_path / "e5-tiny"), runtime=ONE)
+    text = "The quiet room is not dark. A loud street, without garden! " * 20
+    pieces = [text[span.start : span.end] for span in encoder.split(text)]
+    tokens = encoder.model.tokenizer([f"passage: {piece}" for piece in pieces])
+    assert max(map(len, tokens["input_ids"])) <= encoder.max_length
+
+
+def test_rows_that_are_not_normalised_are_those_of_the_model(tiny: Path):
+    from sentence_transformers import SentenceTransformer
+
+    plain = str(tiny / "transformers")  # mean pooling and nothing after it
+    raw = SentenceTransformerEncoder(plain, runtime=ONE, normalise=False)
+    rows = raw.encode(TEXTS, kind="document")
+    theirs = SentenceTransformer(plain, device="cpu").encode(TEXTS, show_progress_bar=False)
+    assert rows == pytest.approx(theirs, abs=1e-5)
+    assert abs(np.linalg.norm(rows, axis=1) - 1).min() > 0.1
+    assert raw.fingerprint != SentenceTransformerEncoder(plain, runtime=ONE).fingerprint
+
+
+@pytest.mark.parametrize(("name", "similarity"), [("contriever-x", "dot"), ("plain", "cosine")])
+def test_the_similarity_is_the_models_own(tiny: Path, tmp_path: Path, name: str, similarity: str):
+    (tmp_path / name).symlink_to(tiny)
+    encoder = SentenceTransformerEncoder(str(tmp_path / name), runtime=ONE)
+    assert encoder.similarity == similarity
+    encoder.model.similarity_fn_name = "dot"
+    assert encoder.similarity == "dot"
 
 
 def test_a_plain_transformers_folder_loads_with_mean_pooling(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coder_ir.conditions import parse_condition
 from coder_ir.errors import NotFound, StoreError
 from coder_ir.stores import SqliteStore, open_store
 from coder_ir.stores.sqlite import FILE, SCHEMA_VERSION
@@ -55,7 +56,7 @@ def record(
 
 
 def ids(store: SqliteStore, query: VectorPair = NORTH, n: int = 100, *where: str) -> list[str]:
-    conditions = [Condition.parse(text) for text in where]
+    conditions = [parse_condition(text) for text in where]
     found = store.candidates(query, n=n, spaces=["topical"], where=conditions)
     return list(found.doc_ids)
 
@@ -669,3 +670,36 @@ def test_a_compacted_index_still_answers_and_takes_documents(store, reader):
     store.write([record("new")])
     expected = ["00", "01", "02", "03", "04", "new"]
     assert (ids(store), ids(reader)) == (expected, expected)
+
+
+def test_all_documents_come_in_ascending_order_of_id(store):
+    store.write([record("b", text="two"), record("a", text="one")])
+    assert [(d.doc_id, d.text) for d in store.documents()] == [("a", "one"), ("b", "two")]
+
+
+def test_the_state_changes_with_every_write_and_delete_and_never_comes_back(store):
+    seen = [store.state()]
+    for change in (
+        lambda: store.write([record("a")]),
+        lambda: store.write([record("a", text="other")]),
+        lambda: store.delete(["a"]),
+        lambda: store.write([record("a")]),
+    ):
+        change()
+        seen.append(store.state())
+    assert len(set(seen)) == len(seen)
+    assert store.state() == seen[-1]
+
+
+def test_named_documents_join_the_pool_whatever_their_scores(store):
+    store.write([record("a"), record("b", EAST), record("c", EAST)])
+    joined = store.candidates(NORTH, n=1, spaces=["topical"], also=["c", "unknown"])
+    assert ids(store, NORTH, 1) == ["a"]
+    assert list(joined.doc_ids) == ["a", "c"]
+
+
+def test_a_named_document_that_fails_a_condition_stays_out(store):
+    store.write([record("a", metadata={"x": 1}), record("c", EAST, metadata={"x": 2})])
+    where = [parse_condition("x=1")]
+    joined = store.candidates(NORTH, n=1, spaces=["topical"], where=where, also=["c"])
+    assert list(joined.doc_ids) == ["a"]

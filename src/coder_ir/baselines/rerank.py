@@ -9,14 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from coder_ir.encoders.onnx import cores, session
+from coder_ir.encoders.onnx import cores, session, text_inputs
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
 from coder_ir.types import Hit, Ranking, Scores, Searcher
 from coder_ir.vectors import best_first
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
-_REQUIRED = {"input_ids", "attention_mask"}
-_OPTIONAL = {"token_type_ids"}
 _BATCH_TOKENS = 256  # padded tokens, at most; a longer pair goes alone, and larger is not faster
 
 
@@ -160,18 +158,13 @@ def _checked_length(asked: int, truncation: dict[str, Any] | None) -> int:
 
 def _checked_inputs(path: Path, graph: Any) -> list[str]:
     """Names of a graph's inputs, where it reads pairs and gives one logit."""
-    inputs = {item.name for item in graph.get_inputs()}
-    if not _REQUIRED <= inputs <= _REQUIRED | _OPTIONAL:
-        raise InvalidFile(
-            f"{path} must read input_ids, attention_mask and, if it likes, token_type_ids; it "
-            f"reads {', '.join(sorted(inputs)) or 'nothing'}"
-        )
+    inputs = text_inputs(path, graph)
     shapes = {item.name: item.shape for item in graph.get_outputs()}
     if [shape[1:] for shape in shapes.values()] != [[1]]:
         raise InvalidFile(
             f"{path} must have one output of shape (batch, 1), a logit a pair; it has {shapes}"
         )
-    return sorted(inputs)
+    return inputs
 
 
 def _batches(pairs: Sequence[_Pair]) -> Iterator[list[_Pair]]:

@@ -8,7 +8,8 @@ from coder_ir.cli.bench import bench
 from coder_ir.cli.data import data_app
 from coder_ir.cli.demo import demo
 from coder_ir.cli.evaluate import evaluate
-from coder_ir.cli.search import index, model_info, run, search
+from coder_ir.cli.run import run
+from coder_ir.cli.search import index, model_info, search
 from coder_ir.cli.train import train_app
 
 app = typer.Typer(

@@ -15,8 +15,8 @@ def bench(
         typer.Argument(
             help="development, settings, recipe, detection, risk, diagnostics, survival, "
             "benchmarks, nevir, negconstraint, beir, torch, encoders, separation, reranker, "
-            "verifier, sensitivity, efficiency, encoding, search, kill, goals, card, results; "
-            "default: all but settings, recipe and torch.",
+            "verifier, sensitivity, efficiency, encoding, search, kill, probe, goals, card, "
+            "results; default: all but settings, recipe, torch and probe.",
             metavar="[NAME]...",
         ),
     ] = None,
@@ -37,6 +37,12 @@ def bench(
         Path | None,
         typer.Option(help="Folder of an ONNX cross-encoder (reranker, efficiency)."),
     ] = None,
+    llm: Annotated[
+        Path | None,
+        typer.Option(
+            help="TOML file of a language model (efficiency, probe); else a local one."
+        ),
+    ] = None,
     into: Annotated[
         Path | None,
         typer.Option(help="Markdown file whose tables, marked <!-- table: NAME -->, are filled."),
@@ -52,7 +58,7 @@ def bench(
     from coder_ir.experiments.page import fill
     from coder_ir.experiments.run import Setup, run_experiments
 
-    setup = Setup(data, out, reference, model, written, reranker)
+    setup = Setup(data, out, reference, model, written, reranker, llm)
     if into and not into.is_file():
         raise NotFound(f"no {into} to fill tables into")
     try:

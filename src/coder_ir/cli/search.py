@@ -53,6 +53,9 @@ Verify = Annotated[
 ]
 Alpha = Annotated[float | None, typer.Option(help="Weight of the topical side (seq, union).")]
 Tau = Annotated[float | None, typer.Option(help="Least compatibility (seq).")]
+Hybrid = Annotated[
+    bool, typer.Option("--hybrid", help="Find by words (BM25) as well as by vectors.")
+]
 Quantile = Annotated[
     float | None, typer.Option("--quantile", "-p", help="Quantile of the cut (union).")
 ]
@@ -122,6 +125,7 @@ def search(
     alpha: Alpha = None,
     tau: Tau = None,
     quantile: Quantile = None,
+    hybrid: Hybrid = False,
     explain: Annotated[bool, typer.Option(help="Say why, and what was filtered.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a hit.")] = False,
     model: Model = None,
@@ -134,11 +138,13 @@ def search(
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.retriever import Retriever
 
-    chosen = _policy(policy, alpha, tau, quantile)
-    options = _options(k, chosen, pool, where, exclude, require, hard=hard)
+    chosen = policy_option(policy, alpha, tau, quantile)
+    options = search_options(k, chosen, pool, where, exclude, require, hard=hard)
     options = replace(options, max_risk=max_risk, verify=verify, explain=explain)
     runtime = Runtime(threads=threads)
-    with Retriever.open(index, model=model, read_only=True, runtime=runtime) as retriever:
+    with Retriever.open(
+        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid
+    ) as retriever:
         ranking = retriever.search_many([query], options)[0]
         if as_json:
             _print_json(ranking, explain=explain)
@@ -146,53 +152,6 @@ def search(
             _print_table(ranking, explain=explain)
         else:
             say(_nothing(len(retriever), where))
-
-
-def run(
-    index: Index,
-    queries: Annotated[Path, typer.Argument(help="jsonl with _id and text.")],
-    *,
-    output: Annotated[Path, typer.Option("-o", "--output", help="TREC run file to write.")],
-    k: K = 100,
-    policy: PolicyName = "",
-    pool: Pool = 100,
-    where: Where = None,
-    exclude: Exclude = None,
-    require: Require = None,
-    hard: Hard = False,
-    max_risk: MaxRisk = 1.0,
-    verify: Verify = 0,
-    alpha: Alpha = None,
-    tau: Tau = None,
-    quantile: Quantile = None,
-    model: Model = None,
-    threads: Threads = 0,
-) -> None:
-    """Search for every query of a file and write a TREC run.
-
-    Example: coder-ir run my-index queries.jsonl -o run.trec --policy union
-    """
-    from coder_ir.datasets.beir import load_queries
-    from coder_ir.datasets.trec import write_run
-    from coder_ir.encoders.onnx import Runtime
-    from coder_ir.errors import NotFound
-    from coder_ir.retriever import Retriever
-
-    chosen = _policy(policy, alpha, tau, quantile)
-    options = _options(k, chosen, pool, where, exclude, require, hard=hard)
-    options = replace(options, max_risk=max_risk, verify=verify)
-    asked = load_queries(queries)
-    if not output.parent.is_dir():
-        raise NotFound(f"no folder {output.parent} to write {output.name} into")
-    runtime = Runtime(threads=threads)
-    with (
-        Retriever.open(index, model=model, read_only=True, runtime=runtime) as retriever,
-        progress_bar("searching", len(asked)) as done,
-    ):
-        rankings = retriever.search_many([q.text for q in asked], options, progress=done)
-    ids = [query.query_id for query in asked]
-    write_run(output, zip(ids, rankings, strict=True), tag=f"coder-ir-{options.chosen_policy.name}")
-    say(f"{output}: {len(asked)} queries, {sum(map(len, rankings))} lines")
 
 
 def model_info(
@@ -225,7 +184,7 @@ def model_info(
         typer.echo(f"{name:14} {size:6.1f} MB  sha256 {digest[:16]} ok")
 
 
-def _policy(
+def policy_option(
     name: str, alpha: float | None, tau: float | None, quantile: float | None
 ) -> "str | Policy":
     """A named policy, its settings changed where options say so."""
@@ -248,7 +207,7 @@ def _policy(
     return replace(policy, **settings)  # type: ignore[type-var]
 
 
-def _options(
+def search_options(
     k: int,
     policy: "str | Policy",
     pool: int,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from coder_ir.conditions import parse_value
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
-from coder_ir.types import Document, Json, parse_value
+from coder_ir.types import Document, Json
 
 STDIN = "-"
 _TEXT_FILES = (".txt", ".md")

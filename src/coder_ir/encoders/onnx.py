@@ -1,20 +1,25 @@
 """Model folders on ONNX Runtime: tokens in, two unit vectors a text out."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coder_ir.encoders.folder import Manifest, Role
+from coder_ir.encoders.conventions import Similarity
+from coder_ir.encoders.folder import Manifest, Pooling, Role
 from coder_ir.encoders.passages import split_at_sentences
-from coder_ir.errors import InvalidValue
+from coder_ir.encoders.tokens import TokenVectors
+from coder_ir.errors import InvalidFile, InvalidValue
 from coder_ir.types import Floats, Kind, Progress, Space, Span, VectorPair
 from coder_ir.vectors import unit_rows
+
+T = TypeVar("T")
+_READ = {"input_ids", "attention_mask"}  # what every graph over texts reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +90,23 @@ class OnnxEncoder:
         """Unit rows of one space alone, skipping the layers only the other one needs."""
         return self._run(texts, kind, [self.manifest.role(space)], progress)[0]
 
+    def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """The last topical layer over each text, read as a document."""
+        role = self.manifest.topical
+        tokens = self.tokens(texts, role, "document")
+        found: dict[int, TokenVectors] = {}
+
+        def read(batch: list[int]) -> None:
+            ((hidden, mask),) = self._hidden([tokens[i] for i in batch], [role])
+            pooled = unit_rows(pool(hidden, mask, role.pooling))
+            for row, i in enumerate(batch):
+                words = tuple(str(self._tokenizer.id_to_token(token)) for token in tokens[i])
+                found[i] = TokenVectors(words, hidden[row, : len(words)], pooled[row])
+
+        for _ in each_batch(tokens, read, kind="document", runtime=self.runtime):
+            pass
+        return [found[i] for i in range(len(texts))]
+
     def _reads(self, role: Role, kind: Kind) -> tuple[str, int]:
         return _prefix(role, kind), self._max_length(role)
 
@@ -110,7 +132,7 @@ class OnnxEncoder:
         """What the trunk makes of a batch (texts, tokens, dimensions), and its mask."""
         if self.manifest.trunk is None:
             raise InvalidValue(f"{self.spec!r} has no layers that its roles share")
-        ids, mask = _padded(tokens)
+        ids, mask = padded(tokens)
         feed = {"input_ids": ids, "attention_mask": mask}
         (hidden,) = self._sessions[self.manifest.trunk].run(["hidden"], feed)
         return hidden, mask
@@ -120,54 +142,45 @@ class OnnxEncoder:
     ) -> list[Floats]:
         tokens = self.tokens(texts, roles[0], kind)
         rows = [np.zeros((len(texts), role.dimensions), dtype=np.float32) for role in roles]
-        # int8 scales follow the batch, so a query goes alone: its vector, and with it a ranking,
-        # is the same whether it is asked by itself or among others.
-        alone = [[i] for i in range(len(tokens))]
-        batches = alone if kind == "query" else list(self.batches(tokens))
 
         def run(batch: list[int]) -> list[Floats]:
             return self._vectors([tokens[i] for i in batch], roles)
 
-        # A batch a core is faster than a batch on all cores: nothing waits inside an operator.
-        with ThreadPoolExecutor(self.runtime.threads or cores()) as workers:
-            for batch, vectors in zip(batches, workers.map(run, batches), strict=True):
-                for out, part in zip(rows, vectors, strict=True):
-                    out[batch] = part
-                if progress:
-                    progress(len(batch))
+        for batch, vectors in each_batch(tokens, run, kind=kind, runtime=self.runtime):
+            for out, part in zip(rows, vectors, strict=True):
+                out[batch] = part
+            if progress:
+                progress(len(batch))
         return rows
 
     def _vectors(self, tokens: Sequence[Sequence[int]], roles: Sequence[Role]) -> list[Floats]:
         """Unit rows of one batch, in each role."""
+        found = zip(roles, self._hidden(tokens, roles), strict=True)
+        return [unit_rows(pool(hidden, mask, role.pooling)) for role, (hidden, mask) in found]
+
+    def _hidden(
+        self, tokens: Sequence[Sequence[int]], roles: Sequence[Role]
+    ) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
+        """Last layer of one batch in each role (texts, tokens, dimensions), and the mask."""
         if self.manifest.trunk:
             hidden, mask = self.lower(tokens)
             feed: dict[str, Any] = {"hidden": hidden, "attention_mask": mask}
         else:
-            ids, mask = _padded(tokens)
+            ids, mask = padded(tokens)
             feed = {"input_ids": ids, "attention_mask": mask}
-        rows = []
         for role in roles:
             (found,) = self._sessions[role.graph].run([role.output], feed)
-            rows.append(unit_rows(_pooled(found, mask, role)))
-        return rows
+            yield found, mask
 
     def batches(self, tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-        """Positions grouped by like length, longest first, within the token budget."""
-        batch: list[int] = []
-        widest = 0
-        for i in sorted(range(len(tokens)), key=lambda i: -len(tokens[i])):
-            full = len(batch) >= self.runtime.batch_size
-            if batch and (full or (len(batch) + 1) * widest > self.runtime.batch_tokens):
-                yield batch
-                batch = []
-            widest = widest if batch else len(tokens[i])
-            batch.append(i)
-        if batch:
-            yield batch
+        """Positions grouped by like length within the runtime's limits."""
+        return by_length(tokens, self.runtime)
 
 
 class OnnxSpace:
     """One role of a model folder on its own."""
+
+    similarity: Similarity = "cosine"
 
     def __init__(self, pair: OnnxEncoder, space: Space) -> None:
         """The other role's own layers are loaded but never run."""
@@ -203,6 +216,47 @@ def session(path: Path) -> Any:
     )
 
 
+def text_inputs(path: Path, graph: Any) -> list[str]:
+    """Names of a loaded graph's inputs, where it reads the tokens of texts."""
+    inputs = {item.name for item in graph.get_inputs()}
+    if not _READ <= inputs <= _READ | {"token_type_ids"}:
+        raise InvalidFile(
+            f"{path} must read input_ids, attention_mask and, if it likes, token_type_ids; it "
+            f"reads {', '.join(sorted(inputs)) or 'nothing'}"
+        )
+    return sorted(inputs)
+
+
+def by_length(tokens: Sequence[Sequence[int]], runtime: Runtime) -> Iterator[list[int]]:
+    """Positions grouped by like length, longest first, within the token budget."""
+    batch: list[int] = []
+    widest = 0
+    for i in sorted(range(len(tokens)), key=lambda i: -len(tokens[i])):
+        full = len(batch) >= runtime.batch_size
+        if batch and (full or (len(batch) + 1) * widest > runtime.batch_tokens):
+            yield batch
+            batch = []
+        widest = widest if batch else len(tokens[i])
+        batch.append(i)
+    if batch:
+        yield batch
+
+
+def each_batch(
+    tokens: Sequence[Sequence[int]], run: Callable[[list[int]], T], *, kind: Kind, runtime: Runtime
+) -> Iterator[tuple[list[int], T]]:
+    """Positions of each batch with what `run` makes of it, all threads at work.
+
+    int8 scales follow the batch, so a query goes alone: its vector, and with it a ranking, is the
+    same whether it is asked by itself or among others.
+    """
+    alone = [[i] for i in range(len(tokens))]
+    batches = alone if kind == "query" else list(by_length(tokens, runtime))
+    # A batch a core is faster than a batch on all cores: nothing waits inside an operator.
+    with ThreadPoolExecutor(runtime.threads or cores()) as workers:
+        yield from zip(batches, workers.map(run, batches), strict=True)
+
+
 def cores() -> int:
     """Cores this process may use."""
     if hasattr(os, "sched_getaffinity"):
@@ -219,7 +273,8 @@ def _truncated(ids: list[int], limit: int) -> list[int]:
     return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]
 
 
-def _padded(tokens: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def padded(tokens: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Token ids as one array, filled up on the right with zeros, and its attention mask."""
     ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
     mask = np.zeros_like(ids)
     for row, item in enumerate(tokens):
@@ -228,8 +283,9 @@ def _padded(tokens: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray
     return ids, mask
 
 
-def _pooled(hidden: Floats, mask: NDArray[np.int64], role: Role) -> Floats:
-    if role.pooling == "cls":
+def pool(hidden: Floats, mask: NDArray[np.int64], pooling: Pooling) -> Floats:
+    """One row a text (texts, dimensions) of any length from its tokens' rows."""
+    if pooling == "cls":
         return hidden[:, 0]
     weights = mask[:, :, None].astype(np.float32)  # (batch, tokens, 1)
     return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)

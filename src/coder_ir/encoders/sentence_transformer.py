@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coder_ir.encoders.conventions import Similarity, prefixes_of, similarity_of
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.passages import split_at_sentences
 from coder_ir.errors import MissingExtra, NotFound
@@ -18,17 +18,26 @@ from coder_ir.vectors import unit_rows
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-BGE_PREFIX = "Represent this sentence for searching relevant passages: "
-
 
 class SentenceTransformerEncoder:
     """One space on torch; pooling, prefixes and limit are the model's own."""
 
-    def __init__(self, name: str, *, runtime: Runtime, query_prefix: str | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        runtime: Runtime,
+        query_prefix: str | None = None,
+        normalise: bool = True,
+    ) -> None:
         """Load a name (from the local cache or the hub) or a folder.
 
-        Without `query_prefix` the model's own `query` prompt is used; English BGE models, whose
-        folders do not always carry theirs, get BGE's.
+        Args:
+            name: English BGE and E5 models, whose folders do not always carry their prompts, are
+                known by it.
+            runtime: threads, batch size and token limit.
+            query_prefix: in place of the model's own `query` prompt.
+            normalise: give unit rows; False leaves them as long as the model makes them.
         """
         self.name = name
         self.model = load_sentence_transformer(name)
@@ -39,7 +48,10 @@ class SentenceTransformerEncoder:
         if runtime.max_length:
             self.model.max_seq_length = min(runtime.max_length, self.max_length)
         self.runtime = runtime
-        self.query_prefix = self._own_prefix() if query_prefix is None else query_prefix
+        self.normalise = normalise
+        own = prefixes_of(name, self.model.prompts or {})
+        self.query_prefix = own.query if query_prefix is None else query_prefix
+        self.document_prefix = own.document
 
     @property
     def max_length(self) -> int:
@@ -52,11 +64,16 @@ class SentenceTransformerEncoder:
         return int(self.model.get_embedding_dimension() or 0)
 
     @property
+    def similarity(self) -> Similarity:
+        """What the model's vectors were trained to be compared by."""
+        return similarity_of(self.name, self.model.similarity_fn_name)
+
+    @property
     def fingerprint(self) -> str:
-        """Digest of the weights, the prefix, the limit and the modules."""
-        digest = hashlib.sha256(
-            f"{self.query_prefix}|{self.max_length}|{[str(m) for m in self.model]}".encode()
-        )
+        """Digest of the weights, the prefixes, the limit, the modules and raw rows."""
+        told = f"{self.query_prefix}|{self.max_length}|{[str(m) for m in self.model]}"
+        told += f"|{self.document_prefix}" if self.document_prefix else ""
+        digest = hashlib.sha256((told if self.normalise else f"{told}|raw").encode())
         for key, tensor in sorted(self.model.state_dict().items()):
             digest.update(key.encode())
             digest.update(np.ascontiguousarray(tensor.float().numpy()).tobytes())
@@ -65,8 +82,8 @@ class SentenceTransformerEncoder:
     def encode(
         self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
     ) -> Floats:
-        """Unit rows in the order of `texts`."""
-        prefix = self.query_prefix if kind == "query" else ""
+        """Rows in the order of `texts`, of unit length unless told otherwise."""
+        prefix = self.query_prefix if kind == "query" else self.document_prefix
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         for start in range(0, len(order), self.runtime.batch_size):
@@ -79,25 +96,19 @@ class SentenceTransformerEncoder:
             )
             if progress:
                 progress(len(batch))
-        return unit_rows(rows)
+        return unit_rows(rows) if self.normalise else rows
 
     def split(self, text: str) -> list[Span]:
         """Spans that cover the text and fit this model's limit."""
         tokenizer: Any = self.model.tokenizer
-        limit = self.max_length - tokenizer.num_special_tokens_to_add()
+        prefix = tokenizer(self.document_prefix)["input_ids"]  # special tokens included
+        limit = self.max_length - len(prefix)
         offsets = tokenizer(
             text, add_special_tokens=False, return_offsets_mapping=True, verbose=False
         )["offset_mapping"]
         if len(offsets) <= limit:
             return [Span(0, len(text))]
         return split_at_sentences(text, offsets, max(1, limit - 4))
-
-    def _own_prefix(self) -> str:
-        prompt = (self.model.prompts or {}).get("query") or ""
-        name = Path(self.name).name.lower()
-        if not prompt and name.startswith("bge-") and "-en" in name:
-            return BGE_PREFIX
-        return prompt
 
 
 def load_sentence_transformer(name: str) -> SentenceTransformer:

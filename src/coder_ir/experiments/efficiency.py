@@ -1,111 +1,204 @@
-"""What each system costs in time, and what that time buys."""
+"""What each system costs in time, tokens and money, and what that buys."""
 
 import tempfile
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from statistics import mean, median
 from time import perf_counter
 
+from coder_ir.baselines.asked import Asked
+from coder_ir.baselines.decompose import Rules
+from coder_ir.baselines.ns_ir import NSIR
+from coder_ir.baselines.registry import DECOMPOSING
 from coder_ir.datasets.testset import TestSet
+from coder_ir.errors import NotFound
 from coder_ir.experiments.comparison import load_comparison
 from coder_ir.experiments.figures import draw_tradeoff
+from coder_ir.experiments.local_model import language_model
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.systems import System, answered, at_hand, benchmark, searcher, thinned
 from coder_ir.experiments.tables import Table
+from coder_ir.llm import LanguageModel
 from coder_ir.metrics import measure_named, per_query
 from coder_ir.retriever import Retriever
+from coder_ir.types import Searcher
 
 _DATA = ("antonym", "negation", "exclusion", "nevir-open", "excluir")
-_QUERIES = 20  # timed of a set, evenly spread
+_WITH_MODEL = "antonym"  # the set on which a language model is asked
+_QUERIES = 8  # timed of a set, evenly spread
 _SHOWN, _QUALITY = "nevir-open", "FVR@10"  # of the picture
+_OURS, _PEER = "auto", "deo"  # whose times are compared
 _PAPER = "HyDE 46.67 h, NS-IR 53.76 h, DEO 9.64 h, CoDeR-Seq 0.08 h, CoDeR-Union 0.07 h"
+_COLUMNS = ("data", "system", "offline, s", "a query, ms", "queries/s", "calls", "tokens", "$")
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a system takes; all but `offline` and `milliseconds` are means over the queries."""
+
+    offline: float  # seconds before the first query
+    milliseconds: float  # of a query, median
+    calls: float = 0.0  # of a language model, a query
+    tokens: float = 0.0  # a query
+    dollars: float = 0.0  # a query
+
+    def cells(self) -> tuple[str, ...]:
+        """As a table shows it; money for a thousand queries."""
+        rate = 1000 / self.milliseconds if self.milliseconds else 0.0
+        return (
+            *(f"{self.offline:.1f}", f"{self.milliseconds:.1f}", f"{rate:.3g}"),
+            *(f"{self.calls:.3g}", f"{self.tokens:.0f}", f"{1000 * self.dollars:.2f}"),
+        )
 
 
 def measure_efficiency(setup: Setup, report: Report) -> Table:
-    """Seconds to index and milliseconds a query, one at a time; quality against latency."""
-    systems = _systems(setup)
+    """Offline and online time of every system on the same documents and queries, in one run."""
+    tests, absent = at_hand(_DATA, setup, cells=len(_COLUMNS) - 2)
     rows: list[tuple[str, ...]] = []
-    figures: dict[str, dict[str, float]] = {}
-    tests, absent = at_hand(_DATA, setup, cells=1 + len(systems))
+    figures: dict[str, dict[str, Cost]] = {}
+    blank = ("–",) * (len(_COLUMNS) - 2)
     for data, test in tests.items():
-        report(f"efficiency: {data}")
-        found = _timed(systems, test, setup)
-        figures[data] = {**found, "documents": len(test.documents), "queries": len(test.queries)}
-        cells = (f"{found[system.name]:.1f}" for system in systems)
-        rows.append((data, str(len(test.documents)), f"{found['indexing']:.1f}", *cells))
-    total = _hours(figures, [system.name for system in systems])
-    picture = _picture(setup, report, systems, figures)
+        figures[data] = {}
+        for name, found in _timed(data, test, setup, report):
+            if isinstance(found, str):
+                rows.append((data, f"{name}: not measured, {found}", *blank))
+                continue
+            figures[data][name] = found
+            rows.append((data, name, *found.cells()))
+    picture = _picture(setup, report, figures)
     return Table(
         name="efficiency",
         title="Efficiency",
-        columns=("data", "documents", "seconds to index", *(f"{s.name}, ms" for s in systems)),
+        columns=_COLUMNS,
         rows=(*rows, *absent),
-        notes=(
-            f"Median of at most {_QUERIES} queries of a set, asked one at a time, encoding "
-            "included, on one machine in one run; no language model, so no tokens and no fees. "
-            "Indexing and all queries of "
-            f"the sets above take {total}. The paper, on its six sets and its machine: {_PAPER}, "
-            f"and 5 to 32 dollars for the first three. {picture}".strip(),
-        ),
-        figures=figures,
+        notes=(f"{_note(setup)} {_ratio(figures)}{picture}".strip(),),
+        figures={data: {n: asdict(c) for n, c in own.items()} for data, own in figures.items()},
     )
+
+
+def _timed(
+    data: str, test: TestSet, setup: Setup, report: Report
+) -> Iterator[tuple[str, Cost | str]]:
+    """Each system's cost, or what is missing to run it."""
+    texts = [query.text for query in thinned(test, _QUERIES).queries]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Retriever.open(Path(folder) / "index", model=setup.model) as retriever,
+    ):
+        start = perf_counter()
+        retriever.add(test.documents)
+        indexing = perf_counter() - start
+        bench = _Bench(retriever, texts, indexing, setup, Path(folder))
+        for system in _systems(setup):
+            report(f"efficiency: {data}, {system.name}")
+            yield system.name, bench.cost(system)
+        if data == _WITH_MODEL:
+            yield from bench.with_model(report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """An index and the queries that every system is asked."""
+
+    retriever: Retriever
+    texts: Sequence[str]
+    indexing: float  # seconds
+    setup: Setup
+    folder: Path
+
+    def cost(
+        self, system: System, asked: Asked | None = None, model: LanguageModel | None = None
+    ) -> Cost:
+        """Of one system."""
+        start = perf_counter()
+        opened = searcher(
+            system, self.retriever, self.setup, folder=self.folder / system.name, decomposer=asked
+        )
+        if isinstance(opened, NSIR):
+            opened.read_all()
+        building = perf_counter() - start
+        if model is None:
+            opened.search(self.texts[0], k=10)  # loads what is loaded on first use
+        before = model.ledger if model else None
+        spent = [_milliseconds(opened, text) for text in self.texts]
+        offline = building + (0 if system.system == "bm25" else self.indexing)
+        found = Cost(offline, median(spent))
+        if model is None or before is None:
+            return found
+        after, n = model.ledger, len(self.texts)
+        return replace(
+            found,
+            calls=(after.calls - before.calls) / n,
+            tokens=(after.tokens - before.tokens) / n,
+            dollars=(after.dollars - before.dollars) / n,
+        )
+
+    def with_model(self, report: Report) -> Iterator[tuple[str, Cost | str]]:
+        """The systems that ask a language model, asking one."""
+        with ExitStack() as stack:
+            try:
+                model = stack.enter_context(language_model(self.setup))
+            except NotFound as error:
+                yield from ((f"{name}, model", str(error)) for name in DECOMPOSING)
+                return
+            for name in DECOMPOSING:
+                shown = f"{name}, {model.endpoint.model}"
+                report(f"efficiency: {_WITH_MODEL}, {shown}")
+                asked = Asked(model, documents=Rules())
+                yield shown, self.cost(System(shown, system=name), asked, model)
+
+
+def _milliseconds(opened: Searcher, text: str) -> float:
+    start = perf_counter()
+    opened.search(text, k=10)
+    return 1000 * (perf_counter() - start)
 
 
 def _systems(setup: Setup) -> list[System]:
     """Those of the diagnostics table, and each topical or default search with the reranker."""
-    systems = list(load_comparison("diagnostics").systems)
+    systems = [one for one in load_comparison("diagnostics").systems if one.decompose == "rules"]
     if setup.reranker is not None and setup.reranker.is_dir():
         reranked = [system for system in load_comparison("reranker").systems if system.rerank]
         systems += [system for system in reranked if system.policy in ("topical", "auto")]
     return systems
 
 
-def _timed(systems: list[System], test: TestSet, setup: Setup) -> dict[str, float]:
-    """Seconds to index and milliseconds of each system."""
-    texts = [query.text for query in thinned(test, _QUERIES).queries]
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Retriever.open(folder, model=setup.model) as retriever,
-    ):
-        start = perf_counter()
-        retriever.add(test.documents)
-        found = {"indexing": perf_counter() - start}
-        for system in systems:
-            asked = searcher(system, retriever, setup)
-            asked.search(texts[0], k=10)  # loads what is loaded on first use
-            spent = []
-            for text in texts:
-                start = perf_counter()
-                asked.search(text, k=10)
-                spent.append(1000 * (perf_counter() - start))
-            found[system.name] = median(spent)
-    return found
+def _note(setup: Setup) -> str:
+    return (
+        f"Median of {_QUERIES} queries of a set, asked one at a time, encoding included, on one "
+        "machine in one run. Offline: encoding, counting words, and for NS-IR reading documents. "
+        "Calls, tokens and money are of a language model, a query; money for a thousand queries "
+        "at 2.50 and 10.00 dollars a million tokens in and out, or as the model's file says. "
+        "Rows without a model's name read queries by rules; with one, NS-IR still reads documents "
+        f"by rules. The paper, on its six sets and its machine: {_PAPER}, and 5 to 32 dollars for "
+        "the first three."
+    )
 
 
-def _hours(figures: dict[str, dict[str, float]], names: list[str]) -> str:
-    """Total time of each system over all sets, in words."""
-    words = []
-    for name in names:
-        seconds = sum(
-            own["indexing"] + own["queries"] * own[name] / 1000 for own in figures.values()
-        )
-        words.append(f"{name} {seconds / 3600:.2f} h")
-    return ", ".join(words)
+def _ratio(figures: Mapping[str, Mapping[str, Cost]]) -> str:
+    """How much faster the default is than the cheapest system with a language model."""
+    own = figures.get(_WITH_MODEL, {})
+    peers = [name for name in own if name.startswith(f"{_PEER}, ") and own[name].calls]
+    if not peers or _OURS not in own:
+        return ""
+    ratio = own[peers[0]].milliseconds / own[_OURS].milliseconds
+    return f"On {_WITH_MODEL}, {_OURS} answers {ratio:.0f} times as fast as {peers[0]}. "
 
 
-def _picture(
-    setup: Setup, report: Report, systems: list[System], figures: dict[str, dict[str, float]]
-) -> str:
+def _picture(setup: Setup, report: Report, figures: Mapping[str, Mapping[str, Cost]]) -> str:
     """Quality on one set against milliseconds; empty where the set is not there."""
     if _SHOWN not in figures:
         return ""
     asked = load_comparison("reranker")
     test = benchmark(_SHOWN, setup, asked.queries)
     points = {}
-    for system in systems:
+    for system in _systems(setup):
         own = replace(system, tokens=asked.tokens)
         run = answered(own, _SHOWN, test, setup, report)
         ranks = per_query(measure_named(_QUALITY).function, run, test.qrels).values()
-        points[system.name] = (figures[_SHOWN][system.name], mean(ranks))
+        points[system.name] = (figures[_SHOWN][system.name].milliseconds, mean(ranks))
     setup.out.mkdir(parents=True, exist_ok=True)
     draw_tradeoff(points, setup.out / "tradeoff.png", y_label=f"{_QUALITY} on {_SHOWN}")
     return "![Quality against latency](tradeoff.png)"

@@ -18,6 +18,7 @@ from coder_ir.experiments.encoding import measure_encoding
 from coder_ir.experiments.goals import measure_goals
 from coder_ir.experiments.nevir import measure_nevir
 from coder_ir.experiments.page import Page, compose_results
+from coder_ir.experiments.probe import measure_probe
 from coder_ir.experiments.recipe import measure_recipe
 from coder_ir.experiments.risk import measure_risk
 from coder_ir.experiments.search_cost import measure_search_cost
@@ -59,11 +60,12 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "encoding": measure_encoding,
     "search": measure_search_cost,
     "kill": measure_durability,
+    "probe": measure_probe,
     "goals": measure_goals,
     "card": compose_card,
     "results": compose_results,
 }
-WHEN_NAMED = ("settings", "recipe", "torch")  # five minutes, an hour, half an hour
+WHEN_NAMED = ("settings", "recipe", "torch", "probe")  # long, or in need of a language model
 _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tables
 
 

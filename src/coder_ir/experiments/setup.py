@@ -19,6 +19,7 @@ class Setup:
     model: str
     written: Path = Path("recipes/written")  # contrast items and labelled queries of our own
     reranker: Path | None = None  # folder of an ONNX cross-encoder
+    llm: Path | None = None  # TOML file of a language model; None: a small one on this machine
 
     @property
     def cache(self) -> Path:

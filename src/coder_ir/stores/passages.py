@@ -62,12 +62,24 @@ class PassageTable:
         return np.isin(self._documents, documents)
 
     def candidates(
-        self, query: VectorPair, *, n: int, spaces: Sequence[Space], allowed: Mask | None
+        self,
+        query: VectorPair,
+        *,
+        n: int,
+        spaces: Sequence[Space],
+        allowed: Mask | None,
+        also: Positions,
     ) -> Candidates:
-        """The best passage of each of the n best documents of each space, scored in both."""
+        """The best passage of each of the n best documents of each space, scored in both.
+
+        The documents of `also` (row ids) join them, each by its best topical passage.
+        """
         found: set[int] = set()
         for space in spaces:
             found |= self._best_documents(space, query.space(space)[0], n, allowed)
+        if len(also):
+            chosen = self.allowed(also) if allowed is None else allowed & self.allowed(also)
+            found |= self._best_documents("topical", query.topical[0], len(also), chosen)
         order = sorted(found, key=lambda i: (self._rows[i].doc_id, self._rows[i].passage.number))
         positions = np.array(order, dtype=np.int64)
         rows = self._indexes["topical"].rows(positions)

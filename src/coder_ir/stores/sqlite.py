@@ -5,11 +5,12 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coder_ir.errors import NotFound, StoreError
 from coder_ir.stores.passages import PassageTable, passage_row
@@ -231,10 +232,7 @@ class SqliteStore:
         rows = self._by_id("doc_id, title, text, metadata", doc_ids)
         if missing := [doc_id for doc_id in doc_ids if doc_id not in rows]:
             raise NotFound(f"{self.path} has no document {missing[0]!r}")
-        return [
-            Document(doc_id, rows[doc_id][2], rows[doc_id][1], json.loads(rows[doc_id][3]))
-            for doc_id in doc_ids
-        ]
+        return [_document(rows[doc_id]) for doc_id in doc_ids]
 
     def digests(self, doc_ids: Sequence[str]) -> dict[str, str]:
         """Digest of each of these documents that is present."""
@@ -256,6 +254,26 @@ class SqliteStore:
         with self._lock, self._refusals():
             return int(self._connection.execute("SELECT count(*) FROM documents").fetchone()[0])
 
+    def documents(self) -> Iterator[Document]:
+        """All documents, in ascending order of id, as they were at the first."""
+        with self._lock, self._refusals():
+            sql = "SELECT doc_id FROM documents ORDER BY doc_id"
+            ids = self._connection.execute(sql).fetchall()
+        for start in range(0, len(ids), _CHUNK):
+            part = [row[0] for row in ids[start : start + _CHUNK]]
+            rows = self._by_id("doc_id, title, text, metadata", part)
+            yield from (_document(rows[doc_id]) for doc_id in part if doc_id in rows)
+
+    def state(self) -> str:
+        """Number of documents and of those ever written, and the digest of the last one."""
+        with self._lock, self._refusals():
+            self._reopen_if_changed()
+            sql = "SELECT seq FROM sqlite_sequence WHERE name = 'documents'"
+            written = self._connection.execute(sql).fetchone() or (0,)
+            sql = "SELECT digest FROM documents ORDER BY id DESC LIMIT 1"
+            last = self._connection.execute(sql).fetchone() or ("",)
+            return f"{self.count()} of {written[0]}, {last[0]}"
+
     def stamp(self) -> ModelStamp | None:
         """The model the vectors come from."""
         with self._lock, self._refusals():
@@ -275,16 +293,18 @@ class SqliteStore:
         n: int,
         spaces: Sequence[Space],
         where: Sequence[Condition] = (),
+        also: Sequence[str] = (),
     ) -> Candidates:
-        """The best passages of the n best documents of each space, scored in both."""
+        """The best passages of the n best documents of each space and of `also`, scored in both."""
         with self._lock, self._refusals():
             table = self._current_table(query)
             allowed = None
             if where:
                 sql, values = document_ids_sql(where)
                 rows = self._connection.execute(sql, values).fetchall()
-                allowed = table.allowed(np.array([row[0] for row in rows], dtype=np.int64))
-            return table.candidates(query, n=n, spaces=spaces, allowed=allowed)
+                allowed = table.allowed(_numbers(row[0] for row in rows))
+            named = _numbers(row[1] for row in self._by_id("doc_id, id", also).values())
+            return table.candidates(query, n=n, spaces=spaces, allowed=allowed, also=named)
 
     def _current_table(self, query: VectorPair) -> PassageTable:
         """The passages in memory, brought up to the last commit of any process."""
@@ -316,7 +336,7 @@ class SqliteStore:
         total = self._connection.execute("SELECT count(*) FROM passages").fetchone()[0]
         if total != len(table):
             ids = self._connection.execute("SELECT id FROM passages").fetchall()
-            table.keep_only(np.array([row[0] for row in ids], dtype=np.int64))
+            table.keep_only(_numbers(row[0] for row in ids))
 
     def compact(self) -> None:
         """Give back the space that deleted and replaced documents took."""
@@ -348,6 +368,15 @@ def _set_wal(connection: sqlite3.Connection) -> None:
 
 def _matrix(blobs: Sequence[bytes]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
     return np.frombuffer(b"".join(blobs), dtype=np.float32).reshape(len(blobs), -1)
+
+
+def _numbers(values: Iterable[int | str]) -> NDArray[np.int64]:
+    return np.array(list(values), dtype=np.int64)
+
+
+def _document(row: tuple[str, ...]) -> Document:
+    doc_id, title, text, metadata = row
+    return Document(doc_id, text, title, json.loads(metadata))
 
 
 def _refusal(path: Path, error: sqlite3.Error) -> str:

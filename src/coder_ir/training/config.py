@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from coder_ir.encoders.sentence_transformer import BGE_PREFIX
+from coder_ir.encoders.conventions import BGE_PREFIX
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
 
 Kind = Literal["encoder", "verifier"]

@@ -272,7 +272,7 @@ def _role(encoder: SentenceTransformerEncoder, space: Space) -> Role:
         output=space,
         pooling=_pooling(encoder),
         query_prefix=encoder.query_prefix,
-        document_prefix="",
+        document_prefix=encoder.document_prefix,
         max_length=encoder.max_length,
         dimensions=encoder.dimensions,
     )

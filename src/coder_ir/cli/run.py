@@ -1,0 +1,215 @@
+"""run: every query of a file, with CoDeR or another system over the same documents."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coder_ir.cli.search import (
+    Alpha,
+    Exclude,
+    Hard,
+    Hybrid,
+    Index,
+    K,
+    MaxRisk,
+    Model,
+    PolicyName,
+    Pool,
+    Quantile,
+    Require,
+    Tau,
+    Threads,
+    Verify,
+    Where,
+    policy_option,
+    search_options,
+)
+from coder_ir.cli.talk import progress_bar, say
+from coder_ir.errors import InvalidValue
+
+if TYPE_CHECKING:
+    from coder_ir.baselines.decompose import Decomposer
+    from coder_ir.retriever import Retriever
+    from coder_ir.types import Query, Ranking, Searcher
+
+_CODER = "coder"
+
+
+def run(
+    index: Index,
+    queries: Annotated[Path, typer.Argument(help="jsonl with _id and text.")],
+    *,
+    output: Annotated[Path, typer.Option("-o", "--output", help="TREC run file to write.")],
+    system: Annotated[
+        str, typer.Option(help="coder, bm25, dense, hyde, deo or ns-ir, over the same documents.")
+    ] = _CODER,
+    k: K = 100,
+    policy: PolicyName = "",
+    pool: Pool = 100,
+    where: Where = None,
+    exclude: Exclude = None,
+    require: Require = None,
+    hard: Hard = False,
+    max_risk: MaxRisk = 1.0,
+    verify: Verify = 0,
+    alpha: Alpha = None,
+    tau: Tau = None,
+    quantile: Quantile = None,
+    hybrid: Hybrid = False,
+    decompose: Annotated[
+        str,
+        typer.Option(
+            help="How hyde, deo and ns-ir read a query: rules, llm, or a jsonl file of recorded "
+            "decompositions. Default: llm where --llm is given, else rules."
+        ),
+    ] = "",
+    llm: Annotated[
+        Path | None, typer.Option(help="TOML file that says how a language model is reached.")
+    ] = None,
+    encoder: Annotated[
+        str, typer.Option(help="Encoder of dense, by name or folder. Default: the index's own.")
+    ] = "",
+    rerank: Annotated[
+        str, typer.Option(help="Cross-encoder, by name or folder, that orders the first hits anew.")
+    ] = "",
+    depth: Annotated[int, typer.Option(help="Hits that --rerank orders anew.")] = 20,
+    model: Model = None,
+    threads: Threads = 0,
+) -> None:
+    """Search for every query of a file and write a TREC run.
+
+    A run with a language model that was interrupted asks nothing twice: its answers are kept beside
+    the index.
+
+    Example: coder-ir run my-index queries.jsonl -o run.trec --policy union
+
+    Example: coder-ir run my-index queries.jsonl -o deo.trec --system deo --llm model.toml
+    """
+    from coder_ir.datasets.beir import load_queries
+    from coder_ir.datasets.trec import write_run
+    from coder_ir.encoders.onnx import Runtime
+    from coder_ir.errors import NotFound
+    from coder_ir.retriever import Retriever
+    from coder_ir.searching import Asking
+
+    chosen = policy_option(policy, alpha, tau, quantile)
+    options = search_options(k, chosen, pool, where, exclude, require, hard=hard)
+    options = replace(options, max_risk=max_risk, verify=verify)
+    given = {
+        "--policy": policy or alpha is not None or tau is not None or quantile is not None,
+        "--pool": pool != 100,
+        "--where": where,
+        "--exclude": exclude,
+        "--require": require,
+        "--max-risk": max_risk < 1,
+        "--verify": verify,
+        "--hybrid": hybrid,
+    }
+    other = _Other(system, decompose, llm, encoder)
+    other.check([name for name, value in given.items() if value])
+    asked = load_queries(queries)
+    if not output.parent.is_dir():
+        raise NotFound(f"no folder {output.parent} to write {output.name} into")
+    runtime = Runtime(threads=threads)
+    with Retriever.open(
+        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid
+    ) as retriever:
+        ours = system == _CODER
+        opened = _itself(Asking(retriever, options)) if ours else other.opened(retriever, index)
+        with opened as first, progress_bar("searching", len(asked)) as done:
+            searcher = _reranked(first, rerank, depth)
+            rankings = list(_answers(searcher, asked, k, done))
+    ids = [query.query_id for query in asked]
+    name = options.chosen_policy.name if system == _CODER else system
+    write_run(output, zip(ids, rankings, strict=True), tag=f"coder-ir-{name}")
+    say(f"{output}: {len(asked)} queries, {sum(map(len, rankings))} lines")
+
+
+def _answers(
+    searcher: "Searcher", asked: Sequence["Query"], k: int, done: Callable[[int], None]
+) -> Iterator["Ranking"]:
+    for query in asked:
+        if not query.text.strip():
+            raise InvalidValue(f"query {query.query_id} is empty; say what to look for")
+        yield searcher.search(query.text, k)
+        done(1)
+
+
+@contextmanager
+def _itself(searcher: "Searcher") -> Iterator["Searcher"]:
+    yield searcher
+
+
+def _reranked(searcher: "Searcher", model: str, depth: int) -> "Searcher":
+    """The searcher, its first hits in the order of a cross-encoder where one is named."""
+    from coder_ir.baselines import Reranked, load_cross_encoder
+
+    return Reranked(searcher, load_cross_encoder(model), depth=depth) if model else searcher
+
+
+@dataclass(frozen=True, slots=True)
+class _Other:
+    """Another system over an index's documents, and what it reads queries with."""
+
+    system: str
+    decompose: str
+    llm: Path | None
+    encoder: str
+
+    def check(self, given: list[str]) -> None:
+        """Refuse options that would be ignored, before anything is loaded."""
+        from coder_ir.baselines.registry import DECOMPOSING, SYSTEMS
+
+        if self.system not in (_CODER, *SYSTEMS):
+            known = ", ".join((_CODER, *SYSTEMS))
+            raise InvalidValue(f"no system {self.system!r}; there are {known}")
+        if self.system != _CODER and given:
+            raise InvalidValue(f"{given[0]} is an option of system {_CODER}, not of {self.system}")
+        if self.system not in DECOMPOSING and (self.decompose or self.llm):
+            option = "--decompose" if self.decompose else "--llm"
+            raise InvalidValue(
+                f"{option} is for {', '.join(DECOMPOSING)}; {self.system} reads queries as they are"
+            )
+        if self.encoder and self.system != "dense":
+            raise InvalidValue(f"--encoder is an option of system dense, not of {self.system}")
+        if self.decompose == "llm" and self.llm is None:
+            raise InvalidValue("--decompose llm needs --llm FILE, which says how to reach a model")
+        if self.llm is not None and self.decompose not in ("", "llm"):
+            raise InvalidValue(f"--llm is not asked with --decompose {self.decompose}; drop one")
+
+    @contextmanager
+    def opened(self, retriever: "Retriever", index: str) -> Iterator["Searcher"]:
+        """The system; what it makes of the documents is kept in the index's folder."""
+        from coder_ir.baselines.by_vector import Base
+        from coder_ir.baselines.registry import Workplace, open_system
+
+        folder = Path(index) if os.access(index, os.W_OK) else None
+        base = Base(retriever.encoder, retriever.store)
+        with (
+            self._decomposer(folder) as decomposer,
+            progress_bar("encoding", len(retriever)) as done,
+        ):
+            work = Workplace(base, decomposer, folder, self.encoder, done)
+            yield open_system(self.system, work)
+
+    @contextmanager
+    def _decomposer(self, folder: Path | None) -> Iterator["Decomposer"]:
+        from coder_ir.baselines.decompose import Rules
+        from coder_ir.baselines.recorded import Recorded
+
+        if self.llm is None:
+            named = self.decompose not in ("", "rules")
+            yield Recorded(Path(self.decompose)) if named else Rules()
+            return
+        from coder_ir.baselines.asked import Asked
+        from coder_ir.llm import Endpoint, LanguageModel
+
+        cache = folder / "llm.sqlite" if folder else None
+        with LanguageModel(Endpoint.load(self.llm), cache=cache) as model:
+            yield Asked(model)
+            say(str(model.ledger))
