@@ -1,18 +1,18 @@
-"""Asking a language model: a real server on this machine, right answers and all kinds of wrong."""
+"""Asking a language model: a real server on this machine, right answers and wrong ones."""
 
 import json
 import re
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coder_ir.errors import LanguageModelError, StoreError
-from coder_ir.llm import Endpoint, LanguageModel, Ledger
-from tests.language_server import LanguageServer, Reply, Script, answering, recorded, refusal
+from coder_ir.errors import InvalidValue, LanguageModelError, MissingExtra
+from coder_ir.llm import Endpoint, LanguageModel
+from tests.language_server import Desk, Reply, answering, recorded, refusal
 
 pydantic = pytest.importorskip("pydantic", reason="needs the extra llm")
 pytest.importorskip("openai", reason="needs the extra llm")
@@ -29,42 +29,10 @@ class Place(pydantic.BaseModel):
 INN = Reply('{"title": "Inn", "rooms": 3}')
 
 
-class Desk:
-    """Opens servers and models, and closes them at the end of a test."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-
-    def server(self, *replies: Reply, script: Script | None = None) -> LanguageServer:
-        return self._stack.enter_context(answering(replies if script is None else script))
-
-    def model(
-        self, server: LanguageServer | str, *, cache: Path | None = None, **settings: Any
-    ) -> LanguageModel:
-        url = server if isinstance(server, str) else server.url
-        endpoint = Endpoint("small", url, **{"retries": 0, **settings})
-        return self._stack.enter_context(LanguageModel(endpoint, cache=cache))
-
-
 @pytest.fixture
 def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)  # seconds
-    with ExitStack() as stack:
-        yield Desk(stack)
-
-
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    return tmp_path / "new" / "answers.sqlite"
-
-
-def place_for(request: dict[str, Any]) -> Reply:
-    """Answers `Place 12` with that title, after a moment that lets calls overlap."""
-    number = re.search(r"Place (\d+)", request["messages"][0]["content"])
-    assert number
-    return Reply(json.dumps({"title": number[1], "rooms": 2}))
+    with Desk(KEY, monkeypatch) as opened:
+        yield opened
 
 
 class TestGood:
@@ -85,22 +53,26 @@ class TestGood:
         assert desk.model(desk.server(INN)).ask("Which?", Place) == Place(title="Inn", rooms=3)
 
     def test_a_fence_around_json_is_taken_off(self, desk: Desk):
-        fenced = Reply('```json\n{"title": "Inn", "rooms": 3}\n```\n')
+        fenced = Reply(f"```json\n{INN.text}\n```\n")
         model = desk.model(desk.server(fenced), structured="text")
         assert model.ask("Which?", Place).title == "Inn"
         assert model.ledger.calls == 1
 
+    def test_whole_json_is_taken_even_if_the_server_stopped_there(self, desk: Desk):
+        model = desk.model(desk.server(Reply(INN.text, finish="length")))
+        assert model.ask("Which?", Place).title == "Inn"
+
     def test_a_recorded_answer_of_a_real_model_is_read(self, desk: Desk):
         model = desk.model(desk.server(script=recorded(RECORDED)))
         text = model.write("Name one quiet place. Answer with one word.")
-        assert text.startswith("Alejon is a small town", 8)
+        assert text.startswith("Alejon: Alejon is a small town")
         assert (model.ledger.prompt_tokens, model.ledger.completion_tokens) == (41, 30)
 
-    def test_a_server_without_token_counts_is_no_problem(self, desk: Desk):
+    def test_a_server_that_counts_no_tokens_is_no_problem(self, desk: Desk):
         body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Yes."}}]}
         model = desk.model(desk.server(Reply(body=body)))
         assert model.write("Quiet?") == "Yes."
-        assert model.ledger.prompt_tokens == 0
+        assert (model.ledger.calls, model.ledger.prompt_tokens) == (1, 0)
 
     def test_without_a_key_a_placeholder_goes_out(
         self, desk: Desk, monkeypatch: pytest.MonkeyPatch
@@ -145,41 +117,35 @@ class TestSchema:
 
 class TestCorrection:
     @pytest.mark.parametrize(
-        ("bad", "told"),
+        ("bad", "shown", "told"),
         [
-            (Reply('{"title": "Inn", "rooms": "many"}'), "rooms: Input should be a valid integer"),
-            (Reply('{"title": "In'), "Invalid JSON: EOF while parsing a string"),
-            (Reply('{"title": "In', finish="length"), "the answer was cut off at 1024 tokens"),
-            (Reply(""), "the answer was empty"),
-            (Reply(None, finish="content_filter"), r"empty \(finish_reason 'content_filter'\)"),
-            (Reply(body={"choices": []}), "the answer was empty"),
+            (Reply('{"title": 1}'), '{"title": 1}', "title: Input should be a valid string"),
+            (Reply('{"title": "In'), '{"title": "In', "Invalid JSON: EOF while parsing a string"),
+            (Reply('{"ti', finish="length"), '{"ti', "the answer was cut off at 1024 tokens"),
+            (Reply(""), "(nothing)", "the answer was empty"),
+            (Reply(None, finish="content_filter"), "(nothing)", "empty .*'content_filter'"),
+            (Reply(body={"choices": []}), "(nothing)", "the answer was empty"),
         ],
         ids=["wrong type", "half", "cut off", "empty", "no content", "no choices"],
     )
     def test_an_unfit_answer_is_shown_to_the_model_with_its_fault(
-        self, desk: Desk, bad: Reply, told: str
+        self, desk: Desk, bad: Reply, shown: str, told: str
     ):
         server = desk.server(bad, INN)
         model = desk.model(server)
         assert model.ask("Which?", Place).title == "Inn"
         first, said, why = server.requests[1]["messages"]
         assert [first] == server.requests[0]["messages"]
-        assert said == {"role": "assistant", "content": bad.text if bad.text else "(nothing)"} or (
-            bad.body and said["content"] == "(nothing)"
-        )
+        assert said == {"role": "assistant", "content": shown}
         assert why["role"] == "user"
-        assert re.search(
-            rf"That cannot be used: .*{told}.*Answer again with JSON only", why["content"]
-        )
+        assert re.search(rf"^That cannot be used: .*{told}.* with JSON only", why["content"])
         assert (model.ledger.calls, model.ledger.retried_answers) == (2, 1)
 
     def test_corrections_end_with_the_last_problem_and_answer(self, desk: Desk):
         server = desk.server(Reply('{"rooms": 3}'))
         model = desk.model(server, corrections=1)
-        says = (
-            r"small gave .* corrections = 1: title: Field required, got '\{\"rooms\": 3\}'; reword"
-        )
-        with pytest.raises(LanguageModelError, match=says):
+        says = "corrections = 1: title: Field required, got '{\"rooms\": 3}'; reword the prompt"
+        with pytest.raises(LanguageModelError, match=re.escape(says)):
             model.ask("Which?", Place)
         assert len(server.requests) == model.ledger.calls == 2
 
@@ -187,20 +153,6 @@ class TestCorrection:
         model = desk.model(desk.server(Reply("It is", finish="length")), max_tokens=2)
         with pytest.raises(LanguageModelError, match=r"cut off at 2 .*raise max_tokens \(now 2\)"):
             model.write("Why?")
-
-    def test_only_the_good_end_of_a_dialogue_is_kept(self, desk: Desk, cache: Path):
-        server = desk.server(Reply("no"), INN)
-        desk.model(server, cache=cache).ask("Which?", Place)
-        again = desk.model(server, cache=cache)
-        assert again.ask("Which?", Place).title == "Inn"
-        assert (len(server.requests), again.ledger) == (2, Ledger(cached=1))
-
-    def test_a_dialogue_without_a_good_end_is_not_kept(self, desk: Desk, cache: Path):
-        server = desk.server(Reply("no"), INN)
-        model = desk.model(server, cache=cache, corrections=0)
-        with pytest.raises(LanguageModelError):
-            model.ask("Which?", Place)
-        assert model.ask("Which?", Place).title == "Inn"
 
 
 class TestOnTheWay:
@@ -212,7 +164,9 @@ class TestOnTheWay:
         assert len(server.requests) == 2
 
     @pytest.mark.parametrize(
-        "bad", [refusal(500, "oh"), refusal(503, "busy"), Reply(drop=True)], ids=repr
+        "bad",
+        [refusal(500, "oh"), refusal(503, "busy"), Reply(drop=True)],
+        ids=["500", "503", "dropped"],
     )
     def test_a_passing_fault_is_tried_again(self, desk: Desk, bad: Reply):
         model = desk.model(desk.server(bad, bad, Reply()), retries=2)
@@ -223,37 +177,37 @@ class TestOnTheWay:
         ("bad", "says"),
         [
             (refusal(500, "oh"), r"failed \(500: oh\), with retries = 2; see the server's log"),
-            (refusal(429, "slow"), r"no more calls \(429: slow\), with retries = 2; .*concurrency"),
-            (Reply(drop=True), r"cannot reach .*with retries = 2; is the server running\?"),
+            (refusal(429, "no"), r"takes no more calls \(429: no\), with retries = 2; .*wait"),
+            (Reply(drop=True), r"\(Server disconnected.*\), with retries = 2; is the server runn"),
         ],
         ids=["500", "429", "dropped"],
     )
     def test_a_lasting_fault_ends_after_all_retries(self, desk: Desk, bad: Reply, says: str):
         server = desk.server(bad)
-        with pytest.raises(LanguageModelError, match=f"(?s){server.url}.*{says}|{says}"):
+        with pytest.raises(LanguageModelError, match=f"{server.url} {says}"):
             desk.model(server, retries=2).write("Quiet?")
         assert len(server.requests) == 3
 
     @pytest.mark.parametrize(
         ("bad", "says"),
         [
-            (refusal(401, "bad key"), r"refused the key in .* OPENAI_API_KEY \(401: bad key\)"),
-            (refusal(403, "not you"), r"OPENAI_API_KEY \(403: not you\); set it to one that may"),
+            (refusal(401, "bad"), r"refused the key in .* variable OPENAI_API_KEY \(401: bad\)"),
+            (refusal(403, "you?"), r"refused the key .*\(403: you\?\); set it to one that may use"),
             (refusal(404, "what?"), r"has no model 'small' \(404: what\?\); .*/v1/models lists"),
             (refusal(400, "schema"), r"refused the request \(400: schema\); .*json_schema"),
             (Reply(status=422, body={"detail": "no"}), r"refused the request \(422: no\)"),
             (Reply(status=418, body=""), r"refused the request \(418: no reason given\)"),
-            (Reply(body="<p>Hi</p>"), r"not .* a chat completion but with '<p>Hi</p>'; .*/v1"),
+            (Reply(body="<p>Hi</p>"), r"did not .* chat completion but with '<p>Hi</p>'; .*/v1"),
             (
                 Reply(body="{half", headers={"Content-Type": "application/json"}),
-                "did not answer with a chat completion but with 'Expecting property",
+                r"did not answer with a chat completion but with 'Expecting property",
             ),
         ],
         ids=["401", "403", "404", "400", "422", "418", "web page", "half JSON"],
     )
     def test_a_refusal_is_final_and_says_what_to_do(self, desk: Desk, bad: Reply, says: str):
         server = desk.server(bad)
-        with pytest.raises(LanguageModelError, match=rf"{server.url} .*{says}|{server.url} {says}"):
+        with pytest.raises(LanguageModelError, match=f"{server.url} {says}"):
             desk.model(server, retries=2).write("Quiet?")
         assert len(server.requests) == 1
 
@@ -261,7 +215,7 @@ class TestOnTheWay:
         self, desk: Desk, monkeypatch: pytest.MonkeyPatch
     ):
         monkeypatch.delenv("OPENAI_API_KEY")
-        with pytest.raises(LanguageModelError, match="wants a key .* variable OPENAI_API_KEY"):
+        with pytest.raises(LanguageModelError, match=r"wants a key .* variable OPENAI_API_KEY"):
             desk.model(desk.server(refusal(401, "who?"))).write("Quiet?")
 
     def test_a_server_that_is_gone_is_named(self, desk: Desk):
@@ -272,84 +226,35 @@ class TestOnTheWay:
             desk.model(gone).write("Quiet?")
 
     def test_a_slow_answer_is_given_up_after_the_timeout(self, desk: Desk):
-        server = desk.server(Reply(delay=0.6))
+        server = desk.server(Reply(delay=1))
         started = time.monotonic()
         with pytest.raises(LanguageModelError, match=r"within 0\.3 s, .*; raise timeout"):
             desk.model(server, timeout=0.3).write("Quiet?")
-        assert time.monotonic() - started < 0.6
+        assert time.monotonic() - started < 1
 
 
-class TestCache:
-    def test_a_kept_answer_asks_nobody_and_costs_nothing(self, desk: Desk, cache: Path):
-        server = desk.server(INN)
-        model = desk.model(server, cache=cache, prompt_price=1.0)
-        first = model.ask("Which?", Place)
-        paid = model.ledger
-        assert model.ask("Which?", Place) == first
-        assert len(server.requests) == 1
-        assert (paid.cached, model.ledger.cached) == (0, 1)
-        assert (model.ledger.dollars, model.ledger.seconds) == (paid.dollars, paid.seconds)
-
-    def test_answers_outlive_the_object_and_the_address(self, desk: Desk, cache: Path):
-        with answering([INN]) as gone:
-            desk.model(gone, cache=cache).ask("Which?", Place)
-        later = desk.model(gone.url + "/moved", cache=cache, structured="text")
-        assert later.ask("Which?", Place).title == "Inn"
-
+class TestRefused:
     @pytest.mark.parametrize(
-        ("prompt", "options", "settings"),
+        ("prompt", "options", "says"),
         [
-            ("Other?", {}, {}),
-            ("Quiet?", {"temperature": 0.1}, {}),
-            ("Quiet?", {"sample": 1}, {}),
-            ("Quiet?", {}, {"max_tokens": 5}),
+            (" ", {}, "a prompt must have words, got ' '"),
+            ("Quiet?", {"temperature": 2.5}, "temperature must be between 0 and 2, got 2.5"),
+            ("Quiet?", {"sample": -1}, "sample must be 0 or more, got -1"),
         ],
-        ids=["prompt", "temperature", "sample", "max_tokens"],
+        ids=["prompt", "temperature", "sample"],
     )
-    def test_another_question_is_asked(
-        self, desk: Desk, cache: Path, prompt: str, options: Any, settings: Any
+    def test_a_question_that_cannot_be_asked(
+        self, desk: Desk, prompt: str, options: dict[str, Any], says: str
     ):
-        server = desk.server(Reply("one"), Reply("two"))
-        desk.model(server, cache=cache).write("Quiet?")
-        assert desk.model(server, cache=cache, **settings).write(prompt, **options) == "two"
+        server = desk.server(Reply())
+        with pytest.raises(InvalidValue, match=re.escape(says)):
+            desk.model(server).write(prompt, **options)
+        assert server.requests == []
 
-    def test_a_kept_answer_that_fits_no_more_is_asked_for_anew(self, desk: Desk, cache: Path):
-        server = desk.server(INN, Reply('{"title": "Hall", "rooms": 9}'))
-        model = desk.model(server, cache=cache)
-        model.ask("Which?", Place)
-
-        def large(rooms: int) -> int:
-            if rooms < 5:
-                raise ValueError("too few")
-            return rooms
-
-        strict = pydantic.create_model(
-            "Place",
-            title=(str, ...),
-            rooms=(pydantic.Annotated[int, pydantic.AfterValidator(large)], 1)
-            if hasattr(pydantic, "Annotated")
-            else (int, 1),
-        )
-        assert strict
-
-    def test_two_objects_share_a_file(self, desk: Desk, cache: Path):
-        server = desk.server(Reply("one"), Reply("two"))
-        left, right = desk.model(server, cache=cache), desk.model(server, cache=cache)
-        assert (left.write("a"), right.write("b")) == ("one", "two")
-        assert (left.write("b"), right.write("a")) == ("two", "one")
-
-    @pytest.mark.parametrize("bad", ["text", "folder", "other program"])
-    def test_a_file_that_is_no_cache_is_refused(self, desk: Desk, tmp_path: Path, bad: str):
-        path = tmp_path / "answers"
-        if bad == "folder":
-            path.mkdir()
-        elif bad == "text":
-            path.write_text("no database " * 100)
-        else:
-            import sqlite3
-
-            connection = sqlite3.connect(path)
-            connection.execute("CREATE TABLE mine (x)")
-            connection.close()
-        with pytest.raises(StoreError, match=rf"{path} .*(name another cache file|check that)"):
-            desk.model("http://127.0.0.1:1/v1", cache=path)
+    @pytest.mark.parametrize("library", ["openai", "pydantic"])
+    def test_a_missing_library_says_how_to_install_it(
+        self, monkeypatch: pytest.MonkeyPatch, library: str
+    ):
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(MissingExtra, match=r"Asking a language model .*coder-ir\[llm\]"):
+            LanguageModel(Endpoint("small"))

@@ -183,9 +183,13 @@ class StoredLexical:
 
     def best(self, query: str, n: int) -> list[str]:
         """Ids of the n documents that score highest, best first."""
-        return [doc_id for doc_id, _ in self.current().scores(query, n)]
+        return [doc_id for doc_id, _ in self._current().scores(query, n)]
 
-    def current(self) -> LexicalIndex:
+    def refresh(self) -> None:
+        """Count now rather than at the next search."""
+        self._current()
+
+    def _current(self) -> LexicalIndex:
         """The counts of the documents as they are now."""
         with self._lock:
             state = self._store.state()

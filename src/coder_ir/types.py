@@ -309,6 +309,9 @@ class Lexical(Protocol):
     def best(self, query: str, n: int) -> list[str]:
         """Ids of the n documents that share most, best first; those that share nothing are out."""
 
+    def refresh(self) -> None:
+        """Take in what has changed now rather than at the next search."""
+
 
 class Store(Protocol):
     """Documents with two vectors a passage; knows no encoder."""

@@ -19,6 +19,7 @@ class TorchCrossEncoder:
         """Load a name (from the local cache or the hub) or a folder; runs no code of its own."""
         try:
             from sentence_transformers import CrossEncoder as Model
+            from torch.nn import Identity
         except ImportError as error:
             raise MissingExtra(f"Cross-encoder {name!r}", extra="train") from error
         try:
@@ -34,13 +35,19 @@ class TorchCrossEncoder:
                 f"{name!r} gives {self._model.num_labels} numbers a pair; a reranker gives one"
             )
         self._batch_size = batch_size
+        self._as_it_is = Identity()  # a sigmoid would make all high logits equal
 
     def score(self, query: str, passages: Sequence[str]) -> Scores:
-        """The model's number for each passage."""
+        """The model's logit for each passage."""
         pairs = [(query, passage) for passage in passages]
         if not pairs:
             return np.zeros(0)
-        found = self._model.predict(pairs, batch_size=self._batch_size, show_progress_bar=False)
+        found = self._model.predict(
+            pairs,
+            batch_size=self._batch_size,
+            show_progress_bar=False,
+            activation_fn=self._as_it_is,
+        )
         return np.asarray(found, dtype=np.float64)
 
 

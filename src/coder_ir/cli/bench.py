@@ -39,9 +39,7 @@ def bench(
     ] = None,
     llm: Annotated[
         Path | None,
-        typer.Option(
-            help="TOML file of a language model (efficiency, probe); else a local one."
-        ),
+        typer.Option(help="TOML file of a language model (efficiency, probe); else a local one."),
     ] = None,
     into: Annotated[
         Path | None,

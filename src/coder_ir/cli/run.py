@@ -106,12 +106,15 @@ def run(
         "--where": where,
         "--exclude": exclude,
         "--require": require,
+        "--hard": hard,
         "--max-risk": max_risk < 1,
         "--verify": verify,
         "--hybrid": hybrid,
     }
     other = _Other(system, decompose, llm, encoder)
     other.check([name for name, value in given.items() if value])
+    if depth != 20 and not rerank:
+        raise InvalidValue(f"--depth {depth} needs --rerank MODEL, which orders so many hits anew")
     asked = load_queries(queries)
     if not output.parent.is_dir():
         raise NotFound(f"no folder {output.parent} to write {output.name} into")

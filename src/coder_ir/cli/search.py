@@ -78,6 +78,9 @@ def index(
     split: Annotated[
         bool, typer.Option("--split/--no-split", help="Cut long texts into passages, or truncate.")
     ] = True,
+    hybrid: Annotated[
+        bool, typer.Option("--hybrid", help="Count words too, for `search --hybrid`.")
+    ] = False,
     model: Model = None,
     threads: Threads = 0,
     batch_size: Annotated[int, typer.Option(help="Texts encoded together, at most.")] = 32,
@@ -95,7 +98,7 @@ def index(
 
     check_sources(docs)
     runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
-    with Retriever.open(index, model=model, runtime=runtime) as retriever:
+    with Retriever.open(index, model=model, runtime=runtime, hybrid=hybrid) as retriever:
         documents = read_documents(docs, Columns(id_field, text_field, title_field))
         try:
             with progress_bar("indexing", count_documents(docs)) as done:
@@ -103,6 +106,8 @@ def index(
         except KeyboardInterrupt:
             say(f"stopped: {len(retriever)} documents are in {index}; run it again to go on")
             raise typer.Exit(1) from None
+        if retriever.lexical:
+            retriever.lexical.refresh()
         say(
             f"{index}: {added.written} documents written, {added.unchanged} unchanged, "
             f"{len(retriever)} in all"

@@ -20,6 +20,7 @@ from coder_ir.experiments.local_model import language_model
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.systems import System, answered, at_hand, benchmark, searcher, thinned
 from coder_ir.experiments.tables import Table
+from coder_ir.lexical import LEXICAL, StoredLexical
 from coder_ir.llm import LanguageModel
 from coder_ir.metrics import measure_named, per_query
 from coder_ir.retriever import Retriever
@@ -113,8 +114,9 @@ class _Bench:
     ) -> Cost:
         """Of one system."""
         start = perf_counter()
+        retriever = self._with_words() if system.hybrid else self.retriever
         opened = searcher(
-            system, self.retriever, self.setup, folder=self.folder / system.name, decomposer=asked
+            system, retriever, self.setup, folder=self.folder / system.name, decomposer=asked
         )
         if isinstance(opened, NSIR):
             opened.read_all()
@@ -134,6 +136,13 @@ class _Bench:
             tokens=(after.tokens - before.tokens) / n,
             dollars=(after.dollars - before.dollars) / n,
         )
+
+    def _with_words(self) -> Retriever:
+        """The same index, found in by words too; counting them is part of it."""
+        own = self.retriever
+        lexical = StoredLexical(own.store, self.folder / "index" / LEXICAL)
+        lexical.refresh()
+        return Retriever(own.encoder, own.store, calibration=own.calibration, lexical=lexical)
 
     def with_model(self, report: Report) -> Iterator[tuple[str, Cost | str]]:
         """The systems that ask a language model, asking one."""

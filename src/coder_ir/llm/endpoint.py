@@ -46,7 +46,7 @@ class Endpoint:
             raise InvalidValue(f"structured must be one of {modes}, got {self.structured!r}")
         leasts = {"retries": 0, "corrections": 0, "concurrency": 1, "max_tokens": 1}
         for name, least in leasts.items():
-            _check_whole(name, getattr(self, name), least)
+            _check_whole(name, getattr(self, name), least=least)
         for name in ("timeout", "prompt_price", "completion_price"):
             _check_amount(name, getattr(self, name), zero=name != "timeout")
 
@@ -113,7 +113,7 @@ def _check_url(url: str) -> None:
         raise InvalidValue(f"base_url must look like http://127.0.0.1:8000/v1, got {url!r}")
 
 
-def _check_whole(name: str, value: object, least: int) -> None:
+def _check_whole(name: str, value: object, *, least: int) -> None:
     if type(value) is not int or value < least:
         raise InvalidValue(f"{name} must be a whole number from {least} up, got {value!r}")
 

@@ -39,6 +39,17 @@ class Ledger:
     dollars: float = 0.0
     seconds: float = 0.0  # waited for calls; those that ran side by side all count
 
+    @property
+    def tokens(self) -> int:
+        """Sent and received."""
+        return self.prompt_tokens + self.completion_tokens
+
+    def __str__(self) -> str:
+        return (
+            f"{self.calls} calls of the language model, {self.cached} answers from the cache, "
+            f"{self.tokens} tokens, {self.dollars:.4f} dollars, {self.seconds:.1f} s"
+        )
+
 
 class LanguageModel:
     """One model; several threads may share it."""
@@ -109,7 +120,7 @@ class LanguageModel:
     ) -> list[str]:
         """Texts in the order of the prompts; otherwise as `ask_many`."""
         return self._each(
-            prompts, lambda prompt: self.write(prompt, temperature=temperature), progress
+            prompts, lambda prompt: self.write(prompt, temperature=temperature), progress=progress
         )
 
     def ask_many(
@@ -126,11 +137,13 @@ class LanguageModel:
         and all that arrived are in the cache.
         """
         return self._each(
-            prompts, lambda prompt: self.ask(prompt, answer, temperature=temperature), progress
+            prompts,
+            lambda prompt: self.ask(prompt, answer, temperature=temperature),
+            progress=progress,
         )
 
     def _each(
-        self, prompts: Sequence[str], one: Callable[[str], R], progress: Progress | None
+        self, prompts: Sequence[str], one: Callable[[str], R], *, progress: Progress | None
     ) -> list[R]:
         times = Counter(prompts)
         with ThreadPoolExecutor(self.endpoint.concurrency) as pool:
@@ -188,7 +201,7 @@ class LanguageModel:
                 **question.response_format(self.endpoint.structured),
             )
         except (openai.OpenAIError, ValueError) as error:  # ValueError: what came is not JSON
-            trouble = explained(error, self.endpoint, self._key)
+            trouble = explained(error, self.endpoint, key=self._key)
         else:
             reply = self._reply(got, time.monotonic() - started)
             self._count(reply, calls=1, retried_answers=int(correction))
@@ -199,7 +212,7 @@ class LanguageModel:
     def _reply(self, got: Any, seconds: float) -> Reply:
         """What the server sent, however much of it is missing."""
         if not hasattr(got, "choices"):
-            raise no_completion(self.endpoint, str(got), self._key)
+            raise no_completion(self.endpoint, str(got), key=self._key)
         first = got.choices[0] if got.choices else None
         content = getattr(getattr(first, "message", None), "content", None)
         usage = getattr(got, "usage", None)

@@ -13,7 +13,7 @@ def hidden(text: str, key: str) -> str:
     return text.replace(key, "***") if key else text
 
 
-def no_completion(endpoint: Endpoint, said: str, key: str) -> LanguageModelError:
+def no_completion(endpoint: Endpoint, said: str, *, key: str) -> LanguageModelError:
     """The server answered, but not as a chat server does."""
     return LanguageModelError(
         f"{endpoint.base_url} did not answer with a chat completion but with "
@@ -21,7 +21,7 @@ def no_completion(endpoint: Endpoint, said: str, key: str) -> LanguageModelError
     )
 
 
-def explained(error: Exception, endpoint: Endpoint, key: str) -> LanguageModelError:
+def explained(error: Exception, endpoint: Endpoint, *, key: str) -> LanguageModelError:
     """The client's error with what was seen and what to do."""
     import openai
 
@@ -38,11 +38,13 @@ def explained(error: Exception, endpoint: Endpoint, key: str) -> LanguageModelEr
         )
     if isinstance(error, openai.APIStatusError):
         seen = f"{error.status_code}: {hidden(_said(error.body), key)[:_SHOWN]}"
-        return LanguageModelError(_refusal(error.status_code, seen, endpoint, bool(key)))
-    return no_completion(endpoint, str(error), key)
+        return LanguageModelError(
+            _refusal(error.status_code, seen, endpoint=endpoint, with_key=bool(key))
+        )
+    return no_completion(endpoint, str(error), key=key)
 
 
-def _refusal(status: int, seen: str, endpoint: Endpoint, with_key: bool) -> str:
+def _refusal(status: int, seen: str, *, endpoint: Endpoint, with_key: bool) -> str:
     at, variable = endpoint.base_url, endpoint.key_variable
     if status in (401, 403) and not with_key:
         return f"{at} wants a key ({seen}); set the environment variable {variable}"
