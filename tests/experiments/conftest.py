@@ -17,6 +17,7 @@ from coder_ir.errors import NotFound
 from coder_ir.experiments.setup import Setup
 from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING, Document, Qrels, Query, Scores
 from tests.conftest import FakeEncoder
+from tests.token_encoder import FakeTokenEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
 Loaded = list[tuple[str, Runtime | None]]
@@ -64,8 +65,8 @@ def setup(tmp_path: Path) -> Setup:
 
 
 @pytest.fixture
-def encoder() -> FakeEncoder:
-    return FakeEncoder(WORDS, limit=3)
+def encoder() -> FakeTokenEncoder:
+    return FakeTokenEncoder(WORDS, limit=3)
 
 
 @pytest.fixture

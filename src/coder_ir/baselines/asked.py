@@ -1,9 +1,14 @@
 """Decompositions by a language model."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from coder_ir.baselines.decompose import Decomposer, Intents
+from coder_ir.baselines.hyde import PASSAGES
 from coder_ir.errors import MissingExtra
+from coder_ir.types import Progress
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -30,6 +35,7 @@ English words. Negate what it denies or rules out. Answer with the formula alone
 Example: A hotel without a bar. becomes ∃x (Hotel(x) ∧ ¬Bar(x))
 
 {text}"""
+R = TypeVar("R")
 _READ = 2000  # characters of a document
 
 
@@ -52,27 +58,63 @@ class Asked:
         self._model = model
         self._temperature = temperature
         self._split = _schema()
+        self._known: dict[tuple[str, str], Any] = {}  # of queries
+
+    def prefetch(
+        self, queries: Sequence[str], *, system: str, progress: Progress | None = None
+    ) -> None:
+        """Ask ahead, several at once, what a system will ask; after an error nothing more is."""
+        reads: dict[str, Callable[[str], object]] = {
+            "hyde": lambda query: self.passages(query, PASSAGES),
+            "deo": self.intents,
+            "ns-ir": lambda query: self.formula(query, is_query=True),
+        }
+        with ThreadPoolExecutor(self._model.endpoint.concurrency) as pool:
+            try:
+                for _ in pool.map(reads[system], dict.fromkeys(queries)):
+                    if progress:
+                        progress(1)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
 
     def intents(self, query: str) -> Intents:
         """The model's phrases; the query itself where it names nothing that is wanted."""
+        return self._once("intents", query, self._intents)
+
+    def passages(self, query: str, n: int) -> list[str]:
+        """As many draws as asked for."""
+        return self._once(f"{n} passages", query, partial(self._passages, n=n))
+
+    def formula(self, text: str, *, is_query: bool) -> str:
+        """One line of logic; a document is read up to its two thousandth character."""
+        if is_query:
+            return self._once("formula", text, partial(self._formula, kind="search query"))
+        if self._documents:
+            return self._documents.formula(text, is_query=False)
+        return self._formula(text, kind="passage")
+
+    def _once(self, what: str, query: str, read: Callable[[str], R]) -> R:
+        """What was asked ahead, or is asked now."""
+        if (what, query) not in self._known:
+            self._known[what, query] = read(query)
+        found: R = self._known[what, query]
+        return found
+
+    def _intents(self, query: str) -> Intents:
         found: Any = self._model.ask(_INTENTS.format(text=query), self._split)
         positive = tuple(filter(None, map(str.strip, found.positive)))
         return Intents(positive or (query,), tuple(filter(None, map(str.strip, found.negative))))
 
-    def passages(self, query: str, n: int) -> list[str]:
-        """As many draws as asked for."""
-        prompt = _PASSAGE.format(text=query)
+    def _passages(self, query: str, *, n: int) -> list[str]:
+        prompt, warm = _PASSAGE.format(text=query), self._temperature
         return [
-            self._model.write(prompt, temperature=self._temperature, sample=sample)
+            self._model.write(prompt, temperature=warm, sample=sample, whole=False)
             for sample in range(n)
         ]
 
-    def formula(self, text: str, *, is_query: bool) -> str:
-        """One line of logic; a document is read up to its two thousandth character."""
-        if self._documents and not is_query:
-            return self._documents.formula(text, is_query=False)
-        kind = "search query" if is_query else "passage"
-        return self._model.write(_FORMULA.format(kind=kind, text=text[:_READ]))
+    def _formula(self, text: str, *, kind: str) -> str:
+        return self._model.write(_FORMULA.format(kind=kind, text=text[:_READ]), whole=False)
 
 
 def _schema() -> "type[BaseModel]":

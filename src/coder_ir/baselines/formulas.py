@@ -6,11 +6,11 @@ from coder_ir.mentions import EMPTY_WORDS, marked_words, words_of
 
 AND, NOT, EXISTS = "∧", "¬", "∃"
 CONNECTIVES = frozenset(("∧", "∨", "⊕", "→", "↔", "∀", "∃"))
-_MOST = 60  # predicates of a document
+_MOST = 40  # predicates of a document
 
 
 def text_formula(text: str) -> str:
-    """Each clause as a conjunction about one thing, joined by ∧; no more than sixty predicates."""
+    """Each clause as a conjunction about one thing, joined by ∧; no more than forty predicates."""
     clauses, left = [], _MOST
     for clause in marked_words(text):
         said = [(word, denied) for word, denied in clause if word not in EMPTY_WORDS][:left]

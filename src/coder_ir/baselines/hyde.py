@@ -8,11 +8,13 @@ from coder_ir.errors import InvalidValue
 from coder_ir.types import Ranking
 from coder_ir.vectors import unit_rows
 
+PASSAGES = 4
+
 
 class HyDE:
     """Nearest to the mean of the query's vector and those of n hypothetical passages."""
 
-    def __init__(self, base: Base, decomposer: Decomposer, *, n: int = 4) -> None:
+    def __init__(self, base: Base, decomposer: Decomposer, *, n: int = PASSAGES) -> None:
         """The passages are encoded as documents, the query as a query."""
         if n < 1:
             raise InvalidValue(f"HyDE needs at least 1 passage, got {n}")

@@ -11,6 +11,7 @@ from coder_ir.baselines.dense import Dense, load_dense_encoder
 from coder_ir.baselines.deo import DEO
 from coder_ir.baselines.hyde import HyDE
 from coder_ir.baselines.ns_ir import NSIR
+from coder_ir.encoders.onnx import Runtime
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Progress, Searcher
 
@@ -24,8 +25,10 @@ class Workplace:
     base: Base
     decomposer: Decomposer = field(default_factory=Rules)
     folder: Path | None = None  # where it keeps what it made of the documents
+    first: int = 100  # hits that `ns-ir` ranks anew
     encoder: str = ""  # of `dense`; "": the index's own
-    progress: Progress | None = None  # called while `dense` encodes documents
+    runtime: Runtime | None = None  # of that encoder
+    progress: Progress | None = None  # called while it encodes documents
 
 
 def open_system(name: str, work: Workplace) -> Searcher:
@@ -42,7 +45,7 @@ def _bm25(work: Workplace) -> Searcher:
 def _dense(work: Workplace) -> Searcher:
     if not work.encoder:
         return Nearest(work.base)
-    encoder = load_dense_encoder(work.encoder)
+    encoder = load_dense_encoder(work.encoder, runtime=work.runtime)
     folder = _inside(work, f"dense-{encoder.fingerprint[:16]}")
     documents = work.base.store.documents()
     return Dense(documents, encoder, folder=folder, progress=work.progress)
@@ -57,5 +60,5 @@ SYSTEMS: dict[str, Callable[[Workplace], Searcher]] = {
     "dense": _dense,
     "hyde": lambda work: HyDE(work.base, work.decomposer),
     "deo": lambda work: DEO(work.base, work.decomposer),
-    "ns-ir": lambda work: NSIR(work.base, work.decomposer, folder=work.folder),
+    "ns-ir": lambda work: NSIR(work.base, work.decomposer, folder=work.folder, first=work.first),
 }

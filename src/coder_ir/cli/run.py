@@ -34,6 +34,7 @@ from coder_ir.errors import InvalidValue
 
 if TYPE_CHECKING:
     from coder_ir.baselines.decompose import Decomposer
+    from coder_ir.encoders.onnx import Runtime
     from coder_ir.retriever import Retriever
     from coder_ir.types import Query, Ranking, Searcher
 
@@ -106,7 +107,6 @@ def run(
         "--where": where,
         "--exclude": exclude,
         "--require": require,
-        "--hard": hard,
         "--max-risk": max_risk < 1,
         "--verify": verify,
         "--hybrid": hybrid,
@@ -122,8 +122,12 @@ def run(
     with Retriever.open(
         index, model=model, read_only=True, runtime=runtime, hybrid=hybrid
     ) as retriever:
-        ours = system == _CODER
-        opened = _itself(Asking(retriever, options)) if ours else other.opened(retriever, index)
+        ours, texts = system == _CODER, [query.text for query in asked]
+        opened = (
+            _itself(Asking(retriever, options))
+            if ours
+            else other.opened(retriever, index, texts, runtime)
+        )
         with opened as first, progress_bar("searching", len(asked)) as done:
             searcher = _reranked(first, rerank, depth)
             rankings = list(_answers(searcher, asked, k, done))
@@ -186,22 +190,26 @@ class _Other:
             raise InvalidValue(f"--llm is not asked with --decompose {self.decompose}; drop one")
 
     @contextmanager
-    def opened(self, retriever: "Retriever", index: str) -> Iterator["Searcher"]:
+    def opened(
+        self, retriever: "Retriever", index: str, queries: Sequence[str], runtime: "Runtime"
+    ) -> Iterator["Searcher"]:
         """The system; what it makes of the documents is kept in the index's folder."""
         from coder_ir.baselines.by_vector import Base
         from coder_ir.baselines.registry import Workplace, open_system
 
         folder = Path(index) if os.access(index, os.W_OK) else None
         base = Base(retriever.encoder, retriever.store)
-        with (
-            self._decomposer(folder) as decomposer,
-            progress_bar("encoding", len(retriever)) as done,
-        ):
-            work = Workplace(base, decomposer, folder, self.encoder, done)
-            yield open_system(self.system, work)
+        with self._decomposer(folder, queries) as decomposer:
+            work = Workplace(base, decomposer, folder, encoder=self.encoder, runtime=runtime)
+            if self.encoder:
+                with progress_bar("encoding", len(retriever)) as done:
+                    searcher = open_system(self.system, replace(work, progress=done))
+            else:
+                searcher = open_system(self.system, work)
+            yield searcher
 
     @contextmanager
-    def _decomposer(self, folder: Path | None) -> Iterator["Decomposer"]:
+    def _decomposer(self, folder: Path | None, queries: Sequence[str]) -> Iterator["Decomposer"]:
         from coder_ir.baselines.decompose import Rules
         from coder_ir.baselines.recorded import Recorded
 
@@ -214,5 +222,10 @@ class _Other:
 
         cache = folder / "llm.sqlite" if folder else None
         with LanguageModel(Endpoint.load(self.llm), cache=cache) as model:
-            yield Asked(model)
-            say(str(model.ledger))
+            try:
+                asked = Asked(model)
+                with progress_bar("asking the model", len(set(queries))) as done:
+                    asked.prefetch(queries, system=self.system, progress=done)
+                yield asked
+            finally:  # what a run that was stopped has cost, too
+                say(str(model.ledger))

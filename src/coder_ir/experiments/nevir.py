@@ -22,7 +22,7 @@ from coder_ir.metrics import (
 from coder_ir.policies import POLICIES
 from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
-from coder_ir.types import Policy, Query
+from coder_ir.types import Query
 
 NEVIR_METRICS = {
     "V@1": partial(violation_at, k=1),
@@ -38,14 +38,14 @@ def measure_nevir(setup: Setup, report: Report) -> Table:
     """Every named policy with its default settings over the pooled documents."""
     data = benchmark("nevir-open", setup)
     values: dict[str, dict[str, list[float]]] = {}
-    for name, policy in POLICIES.items():
+    with opened(System("all"), "nevir-open", data, setup, report) as retriever:
+        report("nevir: pairwise")
+        margins = _margins(retriever, data)
+    for name in POLICIES:
         report(f"nevir: {name}")
-        system = System(name, policy=name)
-        run = answered(system, "nevir-open", data, setup, report)
-        with opened(system, "nevir-open", data, setup, report) as retriever:
-            margins = _margins(retriever, data, policy)
+        run = answered(System(name, policy=name), "nevir-open", data, setup, report)
         values[name] = {
-            "pairwise": pairwise_accuracy(margins, data.pairs),
+            "pairwise": pairwise_accuracy(margins[name], data.pairs),
             **{
                 metric: pair_means(per_query(function, run, data.qrels), data.pairs)
                 for metric, function in NEVIR_METRICS.items()
@@ -54,12 +54,17 @@ def measure_nevir(setup: Setup, report: Report) -> Table:
     return _table(values, data)
 
 
-def _margins(retriever: Retriever, data: TestSet, policy: Policy) -> dict[str, float]:
-    """How many places the satisfying document is ahead of the violating one, all ranked."""
-    margins = {}
-    for query, pool in pools(retriever, data, policy, SearchOptions(n=len(data.documents))):
-        order = [pool.doc_ids[verdict.position] for verdict in policy.order(pool).kept]
-        margins[query.query_id] = _places_ahead(order, query, data)
+def _margins(retriever: Retriever, data: TestSet) -> dict[str, dict[str, float]]:
+    """For each policy, how many places the satisfying document is ahead of the violating one.
+
+    All documents are ranked, so that every policy has the same pool.
+    """
+    margins: dict[str, dict[str, float]] = {name: {} for name in POLICIES}
+    both = POLICIES["union"]
+    for query, pool in pools(retriever, data, both, SearchOptions(n=len(data.documents))):
+        for name, policy in POLICIES.items():
+            order = [pool.doc_ids[verdict.position] for verdict in policy.order(pool).kept]
+            margins[name][query.query_id] = _places_ahead(order, query, data)
     return margins
 
 

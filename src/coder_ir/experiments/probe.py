@@ -113,7 +113,7 @@ def _steps(
     for query in test.queries:
         doc_id = (run.get(query.query_id) or [""])[0]
         passage = texts.get(doc_id, "")
-        answer = model.write(_ANSWER.format(query=query.text, passage=passage))
+        answer = model.write(_ANSWER.format(query=query.text, passage=passage), whole=False)
         good, bad = _sides(query, test, texts)
         first = Random(f"{_SEED} {query.query_id}").random() < 0.5
         a, b = (good, bad) if first else (bad, good)

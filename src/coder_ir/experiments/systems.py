@@ -22,6 +22,7 @@ from coder_ir.encoders import Runtime
 from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.registry import model_folder
 from coder_ir.errors import InvalidValue, NotFound
+from coder_ir.experiments.memory import remembered_queries
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.policies import policy_named
 from coder_ir.retriever import Retriever
@@ -51,6 +52,7 @@ class System:
     name: str
     system: str = "coder"  # or one of `baselines.registry`
     decompose: str = "rules"  # or recorded: how a baseline reads queries
+    first: int = 100  # hits that NS-IR ranks anew
     hybrid: bool = False
     policy: str = "auto"
     settings: Mapping[str, float] = field(default_factory=dict)  # of the policy
@@ -137,7 +139,10 @@ def opened(
     folder = _index(system, data, test, setup)
     folder.parent.mkdir(parents=True, exist_ok=True)
     runtime, model = Runtime(max_length=system.tokens), located(system.model, setup)
-    with Retriever.open(folder, model=model, runtime=runtime, hybrid=system.hybrid) as retriever:
+    with (
+        Retriever.open(folder, model=model, runtime=runtime, hybrid=system.hybrid) as retriever,
+        remembered_queries(retriever.encoder, setup.cache / "queries.sqlite"),
+    ):
         total = len(test.documents)
         done = _counted(report, f"{data}, {system.model}", total, "documents")
         whole = len(retriever) == total
@@ -198,7 +203,7 @@ def searcher(
     else:
         base = Base(retriever.encoder, retriever.store)
         read = decomposer or (Recorded(RECORDED) if system.decompose == "recorded" else Rules())
-        first = open_system(system.system, Workplace(base, read, folder))
+        first = open_system(system.system, Workplace(base, read, folder, first=system.first))
     if not system.rerank:
         return first
     if setup.reranker is None:

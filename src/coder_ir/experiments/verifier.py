@@ -18,7 +18,7 @@ from coder_ir.searching import SearchOptions
 from coder_ir.types import Document, Qrels, Query
 
 _DEPTH = 20
-_MOST = 200  # queries of NevIR that are asked, in pairs; a verified search takes its time
+_MOST = 100  # queries of NevIR that are asked, in pairs; a verified search takes its time
 _ASKED = {"auto": SearchOptions(), f"auto, verify {_DEPTH}": SearchOptions(verify=_DEPTH)}
 _COLUMNS = ("ours", "edits", "V@1", "FVR@10", "R@5")
 Scoring = Callable[[Run, Qrels], dict[str, Estimate]]

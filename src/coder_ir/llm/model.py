@@ -103,10 +103,15 @@ class LanguageModel:
         dollars = (now.prompt_tokens * price[0] + now.completion_tokens * price[1]) / 1_000_000
         return replace(now, dollars=dollars)
 
-    def write(self, prompt: str, *, temperature: float = 0.0, sample: int = 0) -> str:
-        """Plain text, neither empty nor cut off; each `sample` is kept apart in the cache."""
-        question = Question.plain(prompt, temperature=temperature, sample=sample)
-        most = self.endpoint.max_tokens
+    def write(
+        self, prompt: str, *, temperature: float = 0.0, sample: int = 0, whole: bool = True
+    ) -> str:
+        """Plain text that is not empty; each `sample` is kept apart in the cache.
+
+        One that was cut off at `max_tokens` will do where it need not be `whole`.
+        """
+        question = Question.plain(prompt, temperature=temperature, sample=sample, whole=whole)
+        most = self.endpoint.max_tokens if whole else None
         return self._settle(question, lambda reply: fault(reply, max_tokens=most) or reply.text)
 
     def ask(self, prompt: str, answer: type[T], *, temperature: float = 0.0, sample: int = 0) -> T:

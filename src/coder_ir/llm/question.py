@@ -53,11 +53,12 @@ class Question:
     text: str  # what the user message says, the schema included
     temperature: float
     sample: int
+    whole: bool = True  # one that was cut off is no answer
     schema: dict[str, Any] | None = None
     name: str = ""  # of the schema
 
     @classmethod
-    def plain(cls, prompt: str, *, temperature: float, sample: int) -> Self:
+    def plain(cls, prompt: str, *, temperature: float, sample: int, whole: bool = True) -> Self:
         """One that any text answers."""
         if not prompt.strip():
             raise InvalidValue(f"a prompt must have words, got {prompt!r}")
@@ -65,7 +66,7 @@ class Question:
             raise InvalidValue(f"temperature must be between 0 and 2, got {temperature}")
         if sample < 0:
             raise InvalidValue(f"sample must be 0 or more, got {sample}")
-        return cls(prompt, float(temperature), sample)
+        return cls(prompt, float(temperature), sample, whole)
 
     def fitting(self, answer: type["BaseModel"]) -> Self:
         """The same, to be answered with JSON that fits the type."""
@@ -81,7 +82,7 @@ class Question:
     def key(self, endpoint: Endpoint) -> str:
         """The same wherever the model runs and however the schema is sent."""
         parts = [endpoint.model, self.text, self.schema, self.temperature]
-        parts += [endpoint.max_tokens, self.sample]
+        parts += [endpoint.max_tokens, self.sample, self.whole]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def response_format(self, structured: Structured) -> dict[str, Any]:
@@ -105,9 +106,9 @@ class Question:
         return [first, said, why]
 
 
-def fault(reply: Reply, *, max_tokens: int) -> Unfit | None:
-    """What makes any answer useless: that it is empty or cut off."""
-    if reply.finish == "length":
+def fault(reply: Reply, *, max_tokens: int | None) -> Unfit | None:
+    """What makes any answer useless: that it is empty, or cut off where that matters."""
+    if max_tokens is not None and reply.finish == "length":
         return Unfit(
             f"the answer was cut off at {max_tokens} tokens",
             f"raise max_tokens (now {max_tokens}) or ask for less",
