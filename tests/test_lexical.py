@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coder_ir.baselines import lexical
+from coder_ir import lexical
 from coder_ir.errors import (
     DuplicateId,
     InvalidFile,

@@ -139,7 +139,8 @@ class TestDenseWithAnotherEncoder:
     def other(self, monkeypatch: pytest.MonkeyPatch) -> Loaded:
         loaded = Loaded()
         monkeypatch.setattr(
-            "coder_ir.baselines.registry.load_dense_encoder", {"other/model": loaded}.__getitem__
+            "coder_ir.baselines.registry.load_dense_encoder",
+            lambda name, **_: {"other/model": loaded}[name],
         )
         return loaded
 

@@ -12,7 +12,14 @@ _PICTURE = re.compile(r"\]\((?=[\w-]+\.png\))")  # pictures lie with the tables
 _MARKED = re.compile(r"(?P<mark><!-- table: (?P<name>[\w-]+) -->)\s*(?:\|.*(?:\n|\Z))*\s*")
 _BESIDE = ("*paper: ", "not measured", " − topical")  # rows that stay with the whole table
 _SECTIONS = {
-    "Constraint queries": ("diagnostics", "survival", "benchmarks", "nevir", "negconstraint"),
+    "Constraint queries": (
+        "diagnostics",
+        "survival",
+        "benchmarks",
+        "nevir",
+        "negconstraint",
+        "probe",
+    ),
     "Ordinary queries": ("beir", "torch", "detection"),
     "What does what": ("encoders", "separation", "reranker", "verifier", "sensitivity", "recipe"),
     "Our own topics": ("development", "settings", "risk", "goals"),

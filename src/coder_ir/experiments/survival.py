@@ -8,6 +8,7 @@ from coder_ir.experiments.tables import Table, percent
 from coder_ir.metrics import measure_named, over_pairs, per_query
 
 _SHOWN = (1, 2, 3, 5, 10)
+_DRAWN = ("topical", "bm25", "deo, recorded", "seq", "union", "auto")  # more would be a thicket
 
 
 def measure_survival(setup: Setup, report: Report) -> Table:
@@ -29,7 +30,8 @@ def measure_survival(setup: Setup, report: Report) -> Table:
                 )
                 for k in range(1, DEPTH + 1)
             ]
-            panels[data][system.name] = [estimate.mean for estimate in curve]
+            if system.name in _DRAWN:
+                panels[data][system.name] = [estimate.mean for estimate in curve]
             rows.append((data, system.name, *(percent(curve[k - 1]) for k in _SHOWN)))
     if panels:
         setup.out.mkdir(parents=True, exist_ok=True)
