@@ -73,6 +73,7 @@ def probe(
     monkeypatch.setattr(
         "coder_ir.experiments.probe.load_comparison", lambda name: SimpleNamespace(systems=SYSTEMS)
     )
+    monkeypatch.setattr("coder_ir.experiments.probe._SYSTEMS", [one.name for one in SYSTEMS])
 
     def measured(
         script: Callable[[Request], Reply] = honest, test: testset.TestSet = STAY
