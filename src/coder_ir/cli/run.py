@@ -116,6 +116,9 @@ def run(
     if depth != 20 and not rerank:
         raise InvalidValue(f"--depth {depth} needs --rerank MODEL, which orders so many hits anew")
     asked = load_queries(queries)
+    for query in asked:
+        if not query.text.strip():
+            raise InvalidValue(f"query {query.query_id} is empty; say what to look for")
     if not output.parent.is_dir():
         raise NotFound(f"no folder {output.parent} to write {output.name} into")
     runtime = Runtime(threads=threads)
@@ -141,8 +144,6 @@ def _answers(
     searcher: "Searcher", asked: Sequence["Query"], k: int, done: Callable[[int], None]
 ) -> Iterator["Ranking"]:
     for query in asked:
-        if not query.text.strip():
-            raise InvalidValue(f"query {query.query_id} is empty; say what to look for")
         yield searcher.search(query.text, k)
         done(1)
 

@@ -1,0 +1,71 @@
+"""What docs/baselines.md says of the systems side by side is what the kept tables show."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+OTHERS = (
+    *("topical", "bm25", "hyde, rules", "hyde, recorded", "ns-ir, rules", "ns-ir, recorded"),
+    *("deo, rules", "deo, recorded"),
+)
+
+
+def figure(table: str, data: str, system: str, measure: str) -> float:
+    kept = json.loads((RESULTS / f"{table}.json").read_text(encoding="utf-8"))["results"]
+    return float(kept[data][system][measure]["mean"])
+
+
+@pytest.mark.parametrize(
+    ("table", "data"),
+    [("diagnostics", "negation"), ("diagnostics", "exclusion"), ("benchmarks", "nevir-open")],
+)
+@pytest.mark.parametrize("other", OTHERS)
+def test_auto_shows_violations_later_than_every_other_system(table: str, data: str, other: str):
+    assert figure(table, data, "auto", "V@2") < figure(table, data, other, "V@2")
+    assert figure(table, data, "auto", "FVR@10") > figure(table, data, other, "FVR@10")
+
+
+@pytest.mark.parametrize("other", [name for name in OTHERS if name != "bm25"])
+def test_on_antonym_it_does_so_too_but_for_bm25(other: str):
+    assert figure("diagnostics", "antonym", "auto", "V@2") < figure(
+        "diagnostics", "antonym", other, "V@2"
+    )
+
+
+def test_on_antonym_bm25_is_ahead_of_auto_and_hybrid_ahead_of_both():
+    bm25, auto, hybrid = (
+        figure("diagnostics", "antonym", system, "V@2")
+        for system in ("bm25", "auto", "auto, hybrid")
+    )
+    assert hybrid < bm25 < auto
+
+
+@pytest.mark.parametrize("data", ["antonym", "negation", "exclusion"])
+def test_hybrid_search_loses_nothing_on_the_diagnostic_sets(data: str):
+    assert figure("diagnostics", data, "auto, hybrid", "FVR@10") >= figure(
+        "diagnostics", data, "auto", "FVR@10"
+    )
+
+
+@pytest.mark.parametrize("measure", ["nDCG@5", "AP@10"])
+@pytest.mark.parametrize("how", ["rules", "recorded"])
+def test_deo_beats_dense_search_and_auto_on_negconstraint(how: str, measure: str):
+    found = figure("negconstraint", "negconstraint", f"deo, {how}", measure)
+    assert found > figure("negconstraint", "negconstraint", "topical", measure)
+    assert found > figure("negconstraint", "negconstraint", "auto", measure)
+
+
+@pytest.mark.parametrize("how", ["rules", "recorded"])
+def test_ns_ir_stays_behind_dense_search_on_negconstraint(how: str):
+    assert figure("negconstraint", "negconstraint", f"ns-ir, {how}", "nDCG@5") < figure(
+        "negconstraint", "negconstraint", "topical", "nDCG@5"
+    )
+
+
+def test_auto_answers_a_hundred_times_as_fast_as_deo_with_a_local_model():
+    kept = json.loads((RESULTS / "efficiency.json").read_text(encoding="utf-8"))["antonym"]
+    asked = [name for name, cost in kept.items() if name.startswith("deo, ") and cost["calls"]]
+    assert asked, "no language model was asked"
+    assert kept[asked[0]]["milliseconds"] >= 100 * kept["auto"]["milliseconds"]
