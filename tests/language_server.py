@@ -180,5 +180,6 @@ class Desk:
         self, server: LanguageServer, *, cache: Path | None = None, **settings: Any
     ) -> LanguageModel:
         """A model called small that tries each call once, unless told otherwise."""
-        endpoint = Endpoint("small", **{"base_url": server.url, "retries": 0, **settings})
+        usual = {"base_url": server.url, "retries": 0, "key_variable": "OPENAI_API_KEY"}
+        endpoint = Endpoint("small", **{**usual, **settings})
         return self._stack.enter_context(LanguageModel(endpoint, cache=cache))

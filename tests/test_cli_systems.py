@@ -227,7 +227,7 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 def endpoint(path: Path, server: LanguageServer) -> Path:
     path.write_text(
         f'model = "small"\nbase_url = "{server.url}"\nstructured = "json_object"\n'
-        "retries = 0\nconcurrency = 1\n"
+        'retries = 0\nconcurrency = 1\nkey_variable = "OPENAI_API_KEY"\n'
         "[price]\nprompt = 100\ncompletion = 200\n"
     )
     return path

@@ -21,10 +21,19 @@ from tests.conftest import FakeEncoder
         ),
         ("no nightlife", Constraint(1.0, ("no",), ("nightlife",)), "no"),
         ("hotel Nightlife", Constraint(1.0, excluded=("nightlife",)), "hotel"),
-        ("hotel nightlifes", Constraint(1.0, excluded=("nightlife",)), "hotel nightlifes"),
+        ("nut bars and Nuts", Constraint(1.0, excluded=("nuts",)), "bars and"),
+        ("cars in Paris", Constraint(1.0, excluded=("the Paris Hilton",)), "cars in Paris"),
         ("hotel", Constraint(1.0, required=("parking",)), "hotel parking"),
     ],
-    ids=["plain", "topic", "no topic", "named by the caller", "another word", "required"],
+    ids=[
+        "plain",
+        "topic",
+        "no topic",
+        "named by the caller",
+        "forms of a word",
+        "part of a phrase",
+        "required",
+    ],
 )
 def test_the_matched_words_leave_out_what_is_ruled_out(query, constraint, words):
     assert " ".join(lexical_query(query, constraint).split()) == words
@@ -98,6 +107,26 @@ def test_a_document_that_only_words_find_enters_the_pool(both):
 def test_a_condition_holds_for_what_words_find_too(both):
     found = both.search("XR-500", 3, policy="topical", where=["stars=3"])
     assert "code" not in {hit.doc_id for hit in found}
+
+
+def test_conditions_come_before_the_cut_of_what_words_find(tmp_path, encoder: FakeEncoder):
+    texts = [Document(f"other{i}", "XR-500", metadata={"stars": 5}) for i in range(5)]
+    texts += [Document(f"plain{i}", "hotel sea", metadata={"stars": 3}) for i in range(5)]
+    texts += [Document("wanted", "XR-500 club", metadata={"stars": 3})]
+    with Retriever(encoder, SqliteStore(tmp_path / "index"), lexical=Words(texts)) as retriever:
+        retriever.add(texts)
+        found = retriever.search("XR-500", 2, n=2, policy="topical", where=["stars=3"])
+        assert "wanted" in {hit.doc_id for hit in found}
+
+
+def test_a_hit_shows_its_true_cosine_and_says_what_words_made_of_it(both):
+    plain = {
+        hit.doc_id: hit.topical
+        for hit in Retriever(both.encoder, both.store).search("XR-500", 3, policy="topical")
+    }
+    for hit in both.search("XR-500", 3, policy="topical"):
+        assert hit.topical == plain[hit.doc_id]
+        assert f"cosine {hit.topical:.3f}, taken as {hit.score:.3f}" in hit.reason
 
 
 def test_an_excluded_word_does_not_bring_its_document_back(both):

@@ -119,13 +119,6 @@ def test_the_order_in_which_parts_of_a_sum_come_tells_no_two_documents_apart():
     assert len({score for _, score in found}) == 1
 
 
-def test_words_to_do_without_are_left_out_by_stem(index: LexicalIndex):
-    whole = index.scores("a quiet hotel", 10, without=["gardens"])
-    assert whole == index.scores("a quiet hotel", 10)
-    assert index.scores("a quiet hotel", 10, without=["Hotels"]) == index.scores("quiet", 10)
-    assert index.scores("a quiet hotel", 10, without=["quietly hotels", "the"]) == []
-
-
 @pytest.mark.parametrize("query", ["zebra", "to be or not", "?!", "", "x"])
 def test_a_query_without_a_word_of_the_documents_finds_nothing(index: LexicalIndex, query: str):
     assert index.scores(query, 10) == []
@@ -152,7 +145,6 @@ def test_words_in_any_script_are_found(tmp_path: Path):
 def test_matched_words_come_as_the_query_has_them(index: LexicalIndex):
     query = "Gardens, gardens and a hotel without noise"
     assert index.matched(query, ["a", "c", "d"]) == [("gardens", "hotel"), ("hotel",), ()]
-    assert index.matched(query, ["a"], without=["hotels"]) == [("gardens",)]
     assert index.matched(query, []) == []
     with pytest.raises(NotFound, match="no document 'z'"):
         index.matched(query, ["z"])
@@ -161,8 +153,6 @@ def test_matched_words_come_as_the_query_has_them(index: LexicalIndex):
 def test_settings_that_cannot_work_are_refused(index: LexicalIndex):
     with pytest.raises(InvalidValue, match="n must be at least 1, got 0"):
         index.scores("hotel", 0)
-    with pytest.raises(InvalidValue, match="without takes a list of words, got the text 'noise'"):
-        index.scores("hotel", 1, without="noise")
     with pytest.raises(InvalidValue, match="2 ids, 1 texts"):
         LexicalIndex.build(["a", "b"], ["x"])
     with pytest.raises(DuplicateId, match="comes twice"):

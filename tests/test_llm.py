@@ -68,6 +68,10 @@ class TestGood:
         assert text.startswith("Alejon: Alejon is a small town")
         assert (model.ledger.prompt_tokens, model.ledger.completion_tokens) == (41, 30)
 
+    def test_half_a_character_becomes_a_question_mark(self, desk: Desk, tmp_path: Path):
+        model = desk.model(desk.server(Reply("\ud800x")), cache=tmp_path / "kept.sqlite")
+        assert model.write("Quiet?") == "?x"
+
     def test_a_server_that_counts_no_tokens_is_no_problem(self, desk: Desk):
         body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Yes."}}]}
         model = desk.model(desk.server(Reply(body=body)))

@@ -170,6 +170,20 @@ class TestKey:
         with pytest.raises(LanguageModelError, match=r"401: \*\*\*\?"):
             model.write("Which animal again?")
 
+    def test_openais_own_goes_to_openai_alone_unless_named(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ):
+        server = desk.server(Reply())
+        desk.model(server, key_variable="").write("Quiet?")
+        assert server.headers[0]["authorization"] == "Bearer no-key"
+        assert Endpoint("small").key() == KEY
+
+    def test_it_never_leaves_in_plain_text(self, desk: Desk):
+        named = Endpoint("m", base_url="http://example.org/v1", key_variable="OPENAI_API_KEY")
+        with pytest.raises(InvalidValue, match="in plain text over the network; use https") as said:
+            named.key()
+        assert KEY not in str(said.value)
+
     def test_space_around_it_is_dropped(self, desk: Desk, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("OPENAI_API_KEY", f" {KEY}\n")
         server = desk.server(Reply())

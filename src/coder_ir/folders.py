@@ -1,6 +1,7 @@
 """Folders that a baseline keeps its work in."""
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,6 +18,27 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StoreError(f"cannot write to {folder}: {error}") from error
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """One process at a time beside this folder, where the system has locks.
+
+    It is the parent folder that is locked; the lock goes with its process.
+    """
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        yield
+        return
+    with writing(folder):
+        folder.absolute().parent.mkdir(parents=True, exist_ok=True)
+        parent = os.open(folder.absolute().parent, os.O_RDONLY)
+    try:
+        fcntl.flock(parent, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(parent)
 
 
 def check_ours(folder: Path, mark: str, *, what: str) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 import shutil
 import threading
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 
 from coder_ir.encoders.folder import file_sha256
 from coder_ir.errors import DuplicateId, InvalidFile, InvalidValue, MissingExtra, NotFound
-from coder_ir.folders import check_ours, check_sha256, damaged, read_json, writing
+from coder_ir.folders import check_ours, check_sha256, damaged, locked, read_json, writing
 from coder_ir.types import Store
 from coder_ir.vectors import FUSED_DECIMALS, best_of_many
 
@@ -76,17 +76,14 @@ class LexicalIndex:
             engine.index((terms, number), create_empty_token=False, show_progress=False)
         return cls(doc_ids, engine, stamp=stamp or stamp_of(doc_ids, texts))
 
-    def scores(
-        self, query: str, n: int, *, without: Collection[str] = ()
-    ) -> list[tuple[str, float]]:
+    def scores(self, query: str, n: int) -> list[tuple[str, float]]:
         """The n best documents with a score above 0, best first; ties go by ascending id.
 
-        A word of the query that has the stem of a word in `without` is left out of it. A query
-        with no word that the documents have gets no document.
+        A query with no word that the documents have gets no document.
         """
         if n < 1:
             raise InvalidValue(f"n must be at least 1, got {n}")
-        terms = [stem for _, stem in self._asked(query, without)]
+        terms = [stem for _, stem in self._asked(query)]
         if not terms:
             return []
         # Rounded, for the order of a sum's parts must not tell equal documents apart.
@@ -95,29 +92,24 @@ class LexicalIndex:
         ids = [self.doc_ids[place] for place in places]
         return [(ids[i], float(found[places[i]])) for i in best_of_many(found[places], ids, n)]
 
-    def matched(
-        self, query: str, doc_ids: Sequence[str], *, without: Collection[str] = ()
-    ) -> list[tuple[str, ...]]:
+    def matched(self, query: str, doc_ids: Sequence[str]) -> list[tuple[str, ...]]:
         """For each document, the words of the query that it has in some form, in query order."""
         if unknown := [doc_id for doc_id in doc_ids if doc_id not in self._place]:
             raise NotFound(f"no document {unknown[0]!r} in this index")
         places = np.array([self._place[doc_id] for doc_id in doc_ids], dtype=np.int64)
-        asked = dict(self._asked(query, without))
+        asked = dict(self._asked(query))
         held = {word: np.isin(places, self._holders(stem)) for word, stem in asked.items()}
         return [tuple(word for word in held if held[word][row]) for row in range(len(doc_ids))]
 
-    def _asked(self, query: str, without: Collection[str]) -> list[tuple[str, str]]:
+    def _asked(self, query: str) -> list[tuple[str, str]]:
         """Words of the query with their stems, less those that no document has."""
-        if isinstance(without, str):
-            raise InvalidValue(f"without takes a list of words, got the text {without!r}")
         if self._engine is None:
             return []
         (words,) = _words([query])
-        left_out = set(_stems(list(chain.from_iterable(_words(list(without))))))
         return [
             (word, stem)
             for word, stem in zip(words, _stems(words), strict=True)
-            if stem in self._engine.vocab_dict and stem not in left_out
+            if stem in self._engine.vocab_dict
         ]
 
     def _holders(self, stem: str) -> Any:
@@ -127,10 +119,9 @@ class LexicalIndex:
 
     def save(self, folder: Path) -> None:
         """Write the folder, whole or not at all, in place of an index that was there."""
-        _restore(folder)
         check_ours(folder, RECORD, what=_WHAT)
         partial = _beside(folder, "partial")
-        with writing(folder):
+        with locked(folder), writing(folder):
             shutil.rmtree(partial, ignore_errors=True)
             partial.mkdir(parents=True)
             if self._engine is not None:
@@ -180,6 +171,7 @@ class StoredLexical:
         self._read_only = read_only
         self._index: LexicalIndex | None = None
         self._lock = threading.Lock()
+        _libraries()  # rather now than after a long time of encoding
 
     def best(self, query: str, n: int) -> list[str]:
         """Ids of the n documents that score highest, best first."""
@@ -192,7 +184,7 @@ class StoredLexical:
     def _current(self) -> LexicalIndex:
         """The counts of the documents as they are now."""
         with self._lock:
-            state = self._store.state()
+            state = f"{self._store.state()}; {_rules()}"
             if self._index is None or self._index.stamp != state:
                 self._index = self._loaded(state) or self._counted(state)
             return self._index
@@ -249,8 +241,9 @@ def _restore(folder: Path) -> None:
     """Bring back the index that a `save` had moved aside when it was interrupted."""
     old = _beside(folder, "old")
     if not folder.exists() and old.exists():
-        with writing(folder):
-            old.rename(folder)
+        with locked(folder), writing(folder):
+            if not folder.exists() and old.exists():  # no other process is at it
+                old.rename(folder)
 
 
 def _beside(folder: Path, ending: str) -> Path:

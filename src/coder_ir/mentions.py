@@ -28,7 +28,9 @@ def mention(phrase: str, text: str) -> float:
     ("no parking", "parking is not allowed", "free of nuts", "nut-free") does not count.
     """
     words = words_of(phrase)
-    wanted = {_stem(word) for word in words if word not in EMPTY_WORDS} or set(map(_stem, words))
+    wanted = {stem_of(word) for word in words if word not in EMPTY_WORDS} or set(
+        map(stem_of, words)
+    )
     lowered = text.lower().replace("’", "'")
     if not any(stem in lowered for stem in wanted):  # most passages, and quickly told
         return 0.0
@@ -37,7 +39,7 @@ def mention(phrase: str, text: str) -> float:
 
 def _affirmed(wanted: set[str], clause: str) -> float:
     words = _words_and_commas(clause)
-    stems = [_stem(word) for word in words]
+    stems = [stem_of(word) for word in words]
     held = {
         stem
         for i, stem in enumerate(stems)
@@ -60,25 +62,32 @@ def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> boo
         first -= 1
     while last + 1 < len(words) and stems[last + 1] in wanted:
         last += 1
-    before = words[max(0, first - _BEFORE) : first]
-    if "," in before and before[-1] not in (",", "or", "nor"):
-        before = before[len(before) - before[::-1].index(",") :]
     after = words[last + 1 : last + 4]
     return bool(
-        _DENIED_BEFORE & set(before)
-        or before[-2:] in (["free", "of"], ["free", "from"])
+        _denied_from_before(words, first)
         or _DENIED_AFTER & set(after[:2])
         or (after[:1] == ["free"] and after[1:3] != ["of", "charge"])
     )
 
 
+def _denied_from_before(words: list[str], i: int) -> bool:
+    """Whether a denial in front of it reaches the word at i."""
+    before = words[max(0, i - _BEFORE) : i]
+    if "," in before and before[-1] not in (",", "or", "nor"):
+        before = before[len(before) - before[::-1].index(",") :]
+    return bool(_DENIED_BEFORE & set(before) or before[-2:] in (["free", "of"], ["free", "from"]))
+
+
 def marked_words(text: str) -> list[list[tuple[str, bool]]]:
-    """The words of each clause that is not itself a denial, and whether a denial reaches them."""
+    """The words of each clause that are no denial, and whether one before reaches them.
+
+    "The king was never crowned" denies the crowning, not the king.
+    """
     clauses = []
     for clause in _CLAUSE_END.split(text):
         words = _words_and_commas(clause)
         marked = [
-            (word, _denied(words, words, i, {word}))
+            (word, _denied_from_before(words, i))
             for i, word in enumerate(words)
             if word != "," and word not in _DENIED_BEFORE | _DENIED_AFTER
         ]
@@ -92,7 +101,7 @@ def words_of(text: str) -> list[str]:
     return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
 
 
-def _stem(word: str) -> str:
+def stem_of(word: str) -> str:
     """A word without its most common endings; crude, but the same for both sides."""
     word = word.removesuffix("'s")
     for ending in ("ies", "ing", "ied", "es", "ed", "s", "y", "e"):

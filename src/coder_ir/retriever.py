@@ -337,13 +337,17 @@ class Retriever:
         constraint = stated(query, vectors.topical[0], self.calibration, options)
         n = max(options.n, options.k, options.verify)
         words = lexical_query(query, constraint)
-        matched = self.lexical.best(words, n) if self.lexical else []
+        # Conditions come before any cut, and only the store can tell what meets them.
+        most = self.store.count() if where else n
+        matched = self.lexical.best(words, most) if self.lexical and most else []
         found = self.store.candidates(vectors, n=n, spaces=policy.spaces, where=where, also=matched)
 
         def both(scores: Scores) -> Scores:
             return fused_ranks(scores, found.doc_ids, matched) if self.lexical else scores
 
-        pool = replace(found, constraint=constraint, topical=both(found.topical))
+        pool = replace(found, constraint=constraint)
+        if self.lexical:
+            pool = replace(pool, topical=both(found.topical), cosine=found.topical)
         phrases = constraint.phrases
         if not phrases or not len(pool) or pool.rows is None:
             return pool

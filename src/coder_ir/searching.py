@@ -222,7 +222,8 @@ def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
     stated = pool.constraint.probability if pool.constraint else 0.0
     certain = min(1.0, stated / STATED)
     breach = np.zeros(len(pool)) if pool.breach is None else pool.breach
-    features = np.stack([pool.topical, pool.compatibility, breach], axis=1)
+    topical = pool.topical if pool.cosine is None else pool.cosine
+    features = np.stack([topical, pool.compatibility, breach], axis=1)
     risk = calibration.risk.probability(features)
     if pool.verified is not None:
         fitted = calibration.read_risk
@@ -268,6 +269,7 @@ def assemble(
     """Hits and filtered documents, each by its best passage."""
     kept, dropped = _by_document(order, pool)
     kept = kept[:k]
+    cosine = pool.topical if pool.cosine is None else pool.cosine
     documents = fetch([pool.doc_ids[verdict.position] for verdict in kept])
 
     def risk_of(verdict: Verdict) -> float | None:
@@ -278,10 +280,10 @@ def assemble(
             doc_id=document.doc_id,
             rank=rank,
             score=verdict.score,
-            topical=float(pool.topical[verdict.position]),
+            topical=float(cosine[verdict.position]),
             compatibility=float(pool.compatibility[verdict.position]),
             risk=risk_of(verdict),
-            reason=verdict.reason,
+            reason=_reason(verdict, pool),
             text=document.text,
             title=document.title,
             metadata=document.metadata,
@@ -293,15 +295,25 @@ def assemble(
         Filtered(
             doc_id=pool.doc_ids[verdict.position],
             score=verdict.score,
-            topical=float(pool.topical[verdict.position]),
+            topical=float(cosine[verdict.position]),
             compatibility=float(pool.compatibility[verdict.position]),
             risk=risk_of(verdict),
-            reason=verdict.reason,
+            reason=_reason(verdict, pool),
             passage=pool.passages[verdict.position],
         )
         for verdict in dropped
     )
     return Ranking(query, policy.name, hits, filtered, pool.constraint or Constraint(0.0))
+
+
+def _reason(verdict: Verdict, pool: Candidates) -> str:
+    """The policy's reason, and where its topical score comes from if words had a part in it."""
+    if pool.cosine is None:
+        return verdict.reason
+    true, used = pool.cosine[verdict.position], pool.topical[verdict.position]
+    return (
+        f"{verdict.reason} Topical: cosine {true:.3f}, taken as {used:.3f} after words and vectors."
+    )
 
 
 def _by_document(order: Order, pool: Candidates) -> tuple[list[Verdict], list[Verdict]]:

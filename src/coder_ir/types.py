@@ -144,6 +144,7 @@ class Candidates:
     topic: Scores | None = None  # cosine with the query less what it rules out, in [-1, 1]
     breach: Scores | None = None  # in [0, 1]: how far a passage goes against the words ruled out
     rows: Floats | None = None  # (n, dimensions) topical vectors of the passages
+    cosine: Scores | None = None  # the true topical ones, where `topical` is fused with words
     verified: NDArray[np.bool_] | None = None  # whose compatibility a verifier has read
 
     def __len__(self) -> int:
@@ -162,7 +163,9 @@ class Candidates:
             passages=[self.passages[i] for i in positions],
             **{
                 name: at(getattr(self, name))
-                for name in ("topical", "compatibility", "topic", "breach", "rows", "verified")
+                for name in (
+                    *("topical", "compatibility", "topic", "breach", "rows", "cosine", "verified"),
+                )
             },
         )
 
@@ -343,7 +346,8 @@ class Store(Protocol):
         """The best passages of the n best documents of each space, scored in both.
 
         `where` limits the documents considered, before any cut. Ties go by ascending id. `also`
-        names documents that join them, by their best topical passage, where they meet `where`.
+        names documents, best first; the first n of them that meet `where` join, each by its best
+        topical passage.
         """
 
     def documents(self) -> Iterator[Document]:

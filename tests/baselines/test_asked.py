@@ -2,14 +2,14 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from coder_ir.baselines import HyDE
 from coder_ir.baselines.asked import Asked
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.decompose import Intents, Rules
 from coder_ir.errors import MissingExtra
 from coder_ir.retriever import Retriever
@@ -87,7 +87,7 @@ class TestPassages:
     def test_hyde_searches_with_all_it_asked_for(self, desk: Desk, retriever: Retriever):
         retriever.add([Document("club", "club noisy"), Document("sea", "garden sea")])
         server = desk.server(Reply("garden"), Reply("sea"))
-        base = Base(retriever.encoder, retriever.store)
+        base = Indexed(retriever.encoder, retriever.store)
         found = HyDE(base, Asked(desk.model(server)), n=3).search("club", 2)
         assert [hit.doc_id for hit in found] == ["sea", "club"]
         assert len(server.requests) == 3
@@ -95,31 +95,44 @@ class TestPassages:
 
 class TestFormula:
     @pytest.mark.parametrize(
-        ("is_query", "named"), [(True, "this search query"), (False, "this passage")]
+        ("read", "named"),
+        [
+            (lambda asked: asked.formula(QUERY), "this search query"),
+            (lambda asked: asked.formulas([QUERY])[0], "this passage"),
+        ],
+        ids=["query", "document"],
     )
-    def test_the_question_names_what_is_read(self, desk: Desk, is_query: bool, named: str):
+    def test_the_question_names_what_is_read(
+        self, desk: Desk, read: Callable[[Asked], str], named: str
+    ):
         server = desk.server(Reply(FORMULA))
-        assert Asked(desk.model(server)).formula(QUERY, is_query=is_query) == FORMULA
+        assert read(Asked(desk.model(server))) == FORMULA
         assert server.prompts[0].startswith(f"Translate {named} into first-order logic")
         assert server.prompts[0].endswith(f"\n\n{QUERY}")
         assert server.requests[0]["temperature"] == 0
 
     def test_a_document_is_read_up_to_its_two_thousandth_character(self, desk: Desk):
         server = desk.server(Reply(FORMULA))
-        Asked(desk.model(server)).formula("x" * 1999 + "yz", is_query=False)
+        Asked(desk.model(server)).formulas(["x" * 1999 + "yz"])[0]
         assert server.prompts[0].endswith("xy")
+
+    def test_a_document_is_asked_about_once_without_a_cache_too(self, desk: Desk):
+        server = desk.server(Reply(FORMULA))
+        asked = Asked(desk.model(server))
+        assert asked.formulas(["one", "two", "one"]) == asked.formulas(["two", "one", "two"])
+        assert len(server.requests) == 2
 
     def test_rules_read_documents_without_a_request(self, desk: Desk):
         server = desk.server(Reply(FORMULA))
         asked = Asked(desk.model(server), documents=Rules())
         text = "Back rooms are silent."
-        assert asked.formula(text, is_query=False) == Rules().formula(text, is_query=False)
+        assert asked.formulas([text])[0] == Rules().formulas([text])[0]
         assert server.requests == []
 
     def test_rules_for_documents_leave_queries_to_the_model(self, desk: Desk):
         server = desk.server(Reply(FORMULA))
         asked = Asked(desk.model(server), documents=Rules())
-        assert asked.formula(QUERY, is_query=True) == FORMULA
+        assert asked.formula(QUERY) == FORMULA
         assert len(server.requests) == 1
 
 
@@ -128,7 +141,7 @@ def test_what_was_answered_before_is_not_asked_again(desk: Desk, cache: Path):
 
     def read() -> tuple[Intents, list[str], str]:
         asked = Asked(desk.model(server, cache=cache))
-        return asked.intents(QUERY), asked.passages(QUERY, 1), asked.formula(QUERY, is_query=True)
+        return asked.intents(QUERY), asked.passages(QUERY, 1), asked.formula(QUERY)
 
     assert read() == read() == (Intents(("hotel",)), ["One."], FORMULA)
     assert len(server.requests) == 3

@@ -41,9 +41,14 @@ def test_the_rules_imagine_one_passage_without_what_is_ruled_out():
 
 def test_what_a_query_rules_out_is_negated_in_its_formula():
     assert (
-        Rules().formula("a quiet hotel, nothing near nightlife", is_query=True)
+        Rules().formula("a quiet hotel, nothing near nightlife")
         == "∃x (Quiet(x) ∧ Hotel(x) ∧ ¬Nightlife(x))"
     )
+
+
+@pytest.mark.parametrize("query", ["Which king was never crowned?", "Which king wasn't crowned?"])
+def test_a_denial_turns_what_follows_and_not_its_subject(query):
+    assert Rules().formula(query) == "∃x (Which(x) ∧ King(x) ∧ ¬Crowned(x))"
 
 
 def test_a_phrase_is_one_predicate():

@@ -1,10 +1,11 @@
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from coder_ir.baselines import DEO
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.decompose import Intents
 from coder_ir.baselines.deo import Descent, descend, gradient
 from coder_ir.errors import InvalidValue
@@ -91,13 +92,16 @@ class Says:
     def passages(self, query: str, n: int) -> list[str]:
         return list(self.found.positive)
 
-    def formula(self, text: str, *, is_query: bool) -> str:
-        return text
+    def formula(self, query: str) -> str:
+        return query
+
+    def formulas(self, documents: Sequence[str]) -> list[str]:
+        return list(documents)
 
 
 def test_what_is_ruled_out_falls_behind(retriever: Retriever, tmp_path: Path):
     retriever.add([Document("noisy", "hotel noisy club"), Document("quiet", "hotel quiet sea")])
-    base = Base(retriever.encoder, retriever.store)
+    base = Indexed(retriever.encoder, retriever.store)
     plain = DEO(base, Says(("hotel noisy",), ()))
     assert plain.search("hotel noisy", 2)[0].doc_id == "noisy"
     moved = DEO(base, Says(("hotel",), ("noisy", "club")), descent=Descent(rate=0.05))

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from coder_ir.baselines import HyDE
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Document
 from tests.baselines.test_deo import Says
@@ -10,7 +10,7 @@ from tests.baselines.test_deo import Says
 
 def test_hits_are_nearest_to_the_mean_of_query_and_passages(retriever):
     retriever.add([Document("club", "club noisy"), Document("garden", "garden sea quiet")])
-    base = Base(retriever.encoder, retriever.store)
+    base = Indexed(retriever.encoder, retriever.store)
     found = HyDE(base, Says(("garden sea", "garden quiet"), ())).search("club", 2)
     texts = retriever.encoder.encode(["garden sea", "garden quiet"], kind="document").topical
     own = retriever.encoder.encode(["club"], kind="query").topical
@@ -24,4 +24,4 @@ def test_hits_are_nearest_to_the_mean_of_query_and_passages(retriever):
 
 def test_no_passage_at_all_is_refused(retriever):
     with pytest.raises(InvalidValue, match="at least 1 passage, got 0"):
-        HyDE(Base(retriever.encoder, retriever.store), Says((), ()), n=0)
+        HyDE(Indexed(retriever.encoder, retriever.store), Says((), ()), n=0)

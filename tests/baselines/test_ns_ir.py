@@ -6,7 +6,7 @@ import pytest
 pytest.importorskip("ot", reason="needs the extra baselines")
 
 from coder_ir.baselines import NSIR
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.decompose import Rules
 from coder_ir.baselines.ns_ir import aligned, constrained, cost, logic_vectors, transport
 from coder_ir.encoders import OnnxEncoder
@@ -82,7 +82,7 @@ def indexed(tmp_path):
     encoder = FakeTokenEncoder(WORDS)
     with Retriever(encoder, SqliteStore(tmp_path / "index")) as retriever:
         retriever.add([Document(f"d{i}", f"hotel {word}") for i, word in enumerate(WORDS)])
-        yield Base(encoder, retriever.store)
+        yield Indexed(encoder, retriever.store)
 
 
 def test_documents_are_read_once_a_corpus(indexed, tmp_path):
@@ -115,7 +115,7 @@ def test_a_score_is_the_sum_of_two_similarities(indexed):
 
 def test_an_encoder_without_tokens_is_refused(retriever):
     with pytest.raises(InvalidValue, match="NS-IR needs a model folder"):
-        NSIR(Base(retriever.encoder, retriever.store), Rules())
+        NSIR(Indexed(retriever.encoder, retriever.store), Rules())
 
 
 def test_the_built_in_model_knows_the_connectives_as_tokens():

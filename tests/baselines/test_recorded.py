@@ -30,11 +30,12 @@ def test_a_recorded_query_gets_its_recorded_parts(tmp_path, name):
     assert kept.name == "recorded: said"
     assert kept.intents(ROW["query"]) == Intents(("king never crowned",), ("coronation of a king",))
     assert kept.passages(ROW["query"], 4) == [ROW["passage"]]
-    assert kept.formula(ROW["query"], is_query=True) == ROW["formula"]
+    assert kept.formula(ROW["query"]) == ROW["formula"]
 
 
 def test_space_and_case_of_a_query_do_not_matter(tmp_path):
-    assert "  which KING was  never crowned? " in Recorded(write(tmp_path / "a.jsonl", ROW))
+    kept = Recorded(write(tmp_path / "a.jsonl", ROW))
+    assert kept.missing(["  which KING was  never crowned? ", "other"]) == ["other"]
 
 
 def test_a_query_that_is_not_there_and_a_document_are_read_by_rules(tmp_path):
@@ -42,7 +43,7 @@ def test_a_query_that_is_not_there_and_a_document_are_read_by_rules(tmp_path):
     other = "cake without nuts"
     assert kept.intents(other) == rules.intents(other)
     assert kept.passages(other, 1) == rules.passages(other, 1)
-    assert kept.formula(ROW["query"], is_query=False) == rules.formula(ROW["query"], is_query=False)
+    assert kept.formulas([ROW["query"]])[0] == rules.formulas([ROW["query"]])[0]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +60,13 @@ def test_a_query_that_is_not_there_and_a_document_are_read_by_rules(tmp_path):
 def test_a_row_that_cannot_be_used_is_named_with_its_line(tmp_path, change, message):
     path = write(tmp_path / "a.jsonl", ROW, ROW | {"query": "other"} | change)
     with pytest.raises(InvalidFile, match=rf"a\.jsonl:2: {message}"):
+        Recorded(path)
+
+
+def test_a_damaged_file_is_said(tmp_path):
+    path = write(tmp_path / "a.jsonl.xz", ROW)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InvalidFile, match=r"a\.jsonl\.xz is damaged"):
         Recorded(path)
 
 

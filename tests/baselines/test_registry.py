@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coder_ir.baselines import NSIR
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.registry import DECOMPOSING, SYSTEMS, Workplace, open_system
 from coder_ir.encoders.conventions import Similarity
 from coder_ir.errors import InvalidValue
@@ -37,7 +37,7 @@ def encoder() -> FakeTokenEncoder:
 def work(tmp_path: Path, encoder: FakeTokenEncoder) -> Iterator[Workplace]:
     with Retriever(encoder, SqliteStore(tmp_path / "index")) as retriever:
         retriever.add(DOCUMENTS)
-        yield Workplace(Base(encoder, retriever.store), folder=tmp_path / "kept")
+        yield Workplace(Indexed(encoder, retriever.store), folder=tmp_path / "kept")
 
 
 def closed(system: Searcher) -> None:

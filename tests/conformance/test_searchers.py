@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from coder_ir.baselines import BM25, Dense, Reranked
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.registry import SYSTEMS, Workplace, open_system
 from coder_ir.encoders.conventions import Similarity
 from coder_ir.errors import InvalidValue
@@ -107,7 +107,8 @@ def hybrid(policy: str, folder: Path) -> Iterator[Searcher]:
 def system(name: str, folder: Path) -> Iterator[Searcher]:
     with Retriever(FakeTokenEncoder(WORDS), SqliteStore(folder)) as retriever:
         retriever.add(corpus())
-        yield open_system(name, Workplace(Base(retriever.encoder, retriever.store), folder=folder))
+        documents = Indexed(retriever.encoder, retriever.store)
+        yield open_system(name, Workplace(documents, folder=folder))
 
 
 # Each opens a searcher over the corpus in a folder: builds it there, or loads what is there.

@@ -126,7 +126,8 @@ class TestAccuracy:
     def test_the_note_counts_what_was_asked(self, probe: Probe):
         note = probe().notes[0]
         assert note.startswith("2 queries of nevir-open, evenly spread; small answers from")
-        assert "8 calls of the language model, 0 answers from the cache, 120 tokens" in note
+        # For r both find the same passage, and the same is not asked twice.
+        assert "6 calls of the language model, 2 answers from the cache, 90 tokens" in note
 
 
 class TestLog:
@@ -177,10 +178,10 @@ class TestOrder:
             return honest(request)
 
         probe(watched, MANY)
-        for row, (a, b) in zip(steps(setup), shown, strict=True):
-            good, bad = (a, b) if row["satisfying"] == "A" else (b, a)
+        for row in steps(setup):
             number = row["query_id"][1:]
-            assert (good, bad) == (f"g {number} sea", f"b {number} sea")
+            good, bad = f"g {number} sea", f"b {number} sea"
+            assert ((good, bad) if row["satisfying"] == "A" else (bad, good)) in shown
 
 
 def test_a_query_without_a_hit_is_answered_from_nothing(

@@ -1,6 +1,6 @@
 """Decompositions by a language model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -58,7 +58,7 @@ class Asked:
         self._model = model
         self._temperature = temperature
         self._split = _schema()
-        self._known: dict[tuple[str, str], Any] = {}  # of queries
+        self._known: dict[tuple[str, str], Any] = {}
 
     def prefetch(
         self, queries: Sequence[str], *, system: str, progress: Progress | None = None
@@ -67,16 +67,11 @@ class Asked:
         reads: dict[str, Callable[[str], object]] = {
             "hyde": lambda query: self.passages(query, PASSAGES),
             "deo": self.intents,
-            "ns-ir": lambda query: self.formula(query, is_query=True),
+            "ns-ir": self.formula,
         }
-        with ThreadPoolExecutor(self._model.endpoint.concurrency) as pool:
-            try:
-                for _ in pool.map(reads[system], dict.fromkeys(queries)):
-                    if progress:
-                        progress(1)
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        for _ in self._each(reads[system], list(dict.fromkeys(queries))):
+            if progress:
+                progress(1)
 
     def intents(self, query: str) -> Intents:
         """The model's phrases; the query itself where it names nothing that is wanted."""
@@ -86,19 +81,31 @@ class Asked:
         """As many draws as asked for."""
         return self._once(f"{n} passages", query, partial(self._passages, n=n))
 
-    def formula(self, text: str, *, is_query: bool) -> str:
-        """One line of logic; a document is read up to its two thousandth character."""
-        if is_query:
-            return self._once("formula", text, partial(self._formula, kind="search query"))
-        if self._documents:
-            return self._documents.formula(text, is_query=False)
-        return self._formula(text, kind="passage")
+    def formula(self, query: str) -> str:
+        """As the model writes it."""
+        return self._once("formula", query, partial(self._formula, kind="search query"))
 
-    def _once(self, what: str, query: str, read: Callable[[str], R]) -> R:
-        """What was asked ahead, or is asked now."""
-        if (what, query) not in self._known:
-            self._known[what, query] = read(query)
-        found: R = self._known[what, query]
+    def formulas(self, documents: Sequence[str]) -> list[str]:
+        """One call a document, several at once, each read up to its two thousandth character."""
+        if self._documents:
+            return self._documents.formulas(documents)
+        read = partial(self._formula, kind="passage")
+        return list(self._each(lambda text: self._once("document", text, read), documents))
+
+    def _each(self, read: Callable[[str], R], texts: Sequence[str]) -> Iterator[R]:
+        """Answers in order; after an error nothing more is asked."""
+        with ThreadPoolExecutor(self._model.endpoint.concurrency) as pool:
+            try:
+                yield from pool.map(read, texts)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+
+    def _once(self, what: str, text: str, read: Callable[[str], R]) -> R:
+        """What was asked before, or is asked now."""
+        if (what, text) not in self._known:
+            self._known[what, text] = read(text)
+        found: R = self._known[what, text]
         return found
 
     def _intents(self, query: str) -> Intents:

@@ -9,7 +9,7 @@ from coder_ir.types import Candidates, Encoder, Floats, Order, Ranking, Store, V
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class Indexed:
     """Documents with their vectors, and the encoder these come from."""
 
     encoder: Encoder
@@ -39,7 +39,7 @@ class Base:
 class Nearest:
     """Plain dense retrieval with an index's own topical vectors."""
 
-    base: Base
+    base: Indexed
 
     def search(self, query: str, k: int = 10) -> Ranking:
         """At most k hits, nearest first."""

@@ -51,8 +51,12 @@ class TorchCrossEncoder:
         return np.asarray(found, dtype=np.float64)
 
 
-def load_cross_encoder(name: str) -> Scorer:
-    """A folder with `model.onnx`, or a sentence-transformers name or folder."""
+def load_cross_encoder(name: str, *, threads: int | None = None) -> Scorer:
+    """A folder with `model.onnx`, or a sentence-transformers name or folder; None: all cores."""
     if (Path(name) / GRAPH).is_file():
-        return CrossEncoder(Path(name))
+        return CrossEncoder(Path(name), threads=threads)
+    if threads:
+        import torch
+
+        torch.set_num_threads(threads)
     return TorchCrossEncoder(name)

@@ -37,8 +37,11 @@ class Decomposer(Protocol):
     def passages(self, query: str, n: int) -> list[str]:
         """Between one and n passages that would satisfy the query."""
 
-    def formula(self, text: str, *, is_query: bool) -> str:
-        """A query or a document in first-order logic."""
+    def formula(self, query: str) -> str:
+        """The query in first-order logic."""
+
+    def formulas(self, documents: Sequence[str]) -> list[str]:
+        """Each document in first-order logic."""
 
 
 class Rules:
@@ -61,12 +64,14 @@ class Rules:
         """One, however many were asked for: the query without what it rules out."""
         return [self.intents(query).positive[0]]
 
-    def formula(self, text: str, *, is_query: bool) -> str:
-        """Words as predicates, denied ones negated, and what a query rules out negated too."""
-        if not is_query:
-            return text_formula(text)
-        found = _stated(text)
-        return query_formula(found.topic or text, found.excluded)
+    def formula(self, query: str) -> str:
+        """Words as predicates; denied ones and what the query rules out are negated."""
+        found = _stated(query)
+        return query_formula(found.topic or query, found.excluded)
+
+    def formulas(self, documents: Sequence[str]) -> list[str]:
+        """Words as predicates, denied ones negated."""
+        return [text_formula(document) for document in documents]
 
 
 def _stated(query: str) -> Constraint:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.decompose import Decomposer
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Floats, Ranking
@@ -36,7 +36,7 @@ class DEO:
     """Nearest to a vector that descends w+ mean|u-p| + wr |u-q| - w- mean|u-n|."""
 
     def __init__(
-        self, base: Base, decomposer: Decomposer, *, descent: Descent | None = None
+        self, base: Indexed, decomposer: Decomposer, *, descent: Descent | None = None
     ) -> None:
         """Intents are encoded as queries, for the vector they move is a query's."""
         self._base, self._decomposer = base, decomposer

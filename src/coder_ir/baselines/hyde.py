@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.decompose import Decomposer
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Ranking
@@ -14,7 +14,7 @@ PASSAGES = 4
 class HyDE:
     """Nearest to the mean of the query's vector and those of n hypothetical passages."""
 
-    def __init__(self, base: Base, decomposer: Decomposer, *, n: int = PASSAGES) -> None:
+    def __init__(self, base: Indexed, decomposer: Decomposer, *, n: int = PASSAGES) -> None:
         """The passages are encoded as documents, the query as a query."""
         if n < 1:
             raise InvalidValue(f"HyDE needs at least 1 passage, got {n}")

@@ -14,11 +14,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.decompose import Decomposer
 from coder_ir.baselines.formulas import CONNECTIVES, NOT
 from coder_ir.baselines.kept import KeptVectors
@@ -48,7 +49,7 @@ class NSIR:
 
     def __init__(
         self,
-        base: Base,
+        base: Indexed,
         decomposer: Decomposer,
         *,
         folder: Path | None = None,
@@ -65,6 +66,8 @@ class NSIR:
         self._base, self._decomposer, self._first = base, decomposer, first
         self._tokens: TokenEncoder = base.encoder
         self._kept = KeptVectors(folder / "ns-ir.sqlite" if folder else None)
+        self._seen: dict[str, LogicVectors] = {}  # by text
+        _transport_library()
 
     def search(self, query: str, k: int = 10) -> Ranking:
         """At most k hits; those past the first hundred follow in the order of plain search."""
@@ -93,8 +96,7 @@ class NSIR:
             self._documents(passage_texts(pool, self._base.store.get))
 
     def _scores(self, query: str, pool: Candidates) -> Scores:
-        formula = self._decomposer.formula(query, is_query=True)
-        (asked,) = self._read([query], [formula])
+        (asked,) = self._read([query], [self._decomposer.formula(query)])
         documents = self._documents(passage_texts(pool, self._base.store.get))
         total = [
             _similarity(asked.aligned, one.aligned)
@@ -104,22 +106,29 @@ class NSIR:
         return np.round(np.array(total), SCORE_DECIMALS)
 
     def _documents(self, texts: Sequence[str]) -> list[LogicVectors]:
-        """Those seen before from the file, the others read and kept."""
-        formulas = [self._decomposer.formula(text, is_query=False) for text in texts]
-        stamp = self._tokens.fingerprint
-        keys = [self._kept.key(stamp, text, f) for text, f in zip(texts, formulas, strict=True)]
-        known = self._kept.get(keys)
-        missing = [i for i, key in enumerate(keys) if key not in known]
-        for start in range(0, len(missing), _BATCH):
-            part = missing[start : start + _BATCH]
-            read = self._read([texts[i] for i in part], [formulas[i] for i in part])
-            pairs = [(one.aligned, one.constrained) for one in read]
-            fresh = dict(zip((keys[i] for i in part), pairs, strict=True))
-            self._kept.put(fresh)
-            known |= fresh
-        return [LogicVectors(*known[key]) for key in keys]
+        """Those seen before from memory or the file, the others read and kept."""
+        fresh = [text for text in dict.fromkeys(texts) if text not in self._seen]
+        formulas = self._decomposer.formulas(fresh)
+        for start in range(0, len(fresh), _BATCH):
+            part = slice(start, start + _BATCH)
+            self._see(fresh[part], formulas[part])
+        return [self._seen[text] for text in texts]
+
+    def _see(self, texts: Sequence[str], formulas: Sequence[str]) -> None:
+        """Take these from the file, or read them and write them there."""
+        stamp, pairs = self._tokens.fingerprint, list(zip(texts, formulas, strict=True))
+        keys = {text: self._kept.key(stamp, text, formula) for text, formula in pairs}
+        known = self._kept.get(list(keys.values()))
+        missing = [(text, formula) for text, formula in pairs if keys[text] not in known]
+        read = self._read([text for text, _ in missing], [formula for _, formula in missing])
+        found = {keys[text]: one for (text, _), one in zip(missing, read, strict=True)}
+        self._kept.put({key: (one.aligned, one.constrained) for key, one in found.items()})
+        found |= {key: LogicVectors(*pair) for key, pair in known.items()}
+        self._seen |= {text: found[key] for text, key in keys.items()}
 
     def _read(self, texts: Sequence[str], formulas: Sequence[str]) -> list[LogicVectors]:
+        if not texts:
+            return []
         both = self._tokens.token_vectors([*texts, *map(_spaced, formulas)])
         pairs = zip(both[: len(texts)], both[len(texts) :], strict=True)
         return [logic_vectors(text, formula) for text, formula in pairs]
@@ -155,13 +164,17 @@ def _places(n: int) -> Matrix:
 
 def transport(costs: Matrix) -> Matrix:
     """The cheapest plan between tokens that all weigh the same; (text, formula), sums to 1."""
+    rows, columns = costs.shape
+    plan = _transport_library().emd(np.full(rows, 1 / rows), np.full(columns, 1 / columns), costs)
+    return np.asarray(plan, dtype=np.float64)
+
+
+def _transport_library() -> Any:
     try:
         import ot
     except ImportError as error:
         raise MissingExtra("NS-IR", extra="baselines") from error
-    rows, columns = costs.shape
-    plan = ot.emd(np.full(rows, 1 / rows), np.full(columns, 1 / columns), costs)
-    return np.asarray(plan, dtype=np.float64)
+    return ot
 
 
 def aligned(text: TokenVectors, formula: TokenVectors, plan: Matrix) -> Matrix:

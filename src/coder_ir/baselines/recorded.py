@@ -2,7 +2,7 @@
 
 import lzma
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +29,9 @@ class Recorded:
         """Number of queries that the file has."""
         return len(self._kept)
 
-    def __contains__(self, query: str) -> bool:
-        """Whether the file has a query."""
-        return _key(query) in self._kept
+    def missing(self, queries: Sequence[str]) -> list[str]:
+        """The queries that the file has not, and that are read by rules."""
+        return [query for query in queries if _key(query) not in self._kept]
 
     def intents(self, query: str) -> Intents:
         """What the file says."""
@@ -45,10 +45,14 @@ class Recorded:
         row = self._kept.get(_key(query))
         return self._rules.passages(query, n) if row is None else [row["passage"]]
 
-    def formula(self, text: str, *, is_query: bool) -> str:
-        """A query's formula as the file has it; documents are read by rules."""
-        row = self._kept.get(_key(text)) if is_query else None
-        return self._rules.formula(text, is_query=is_query) if row is None else str(row["formula"])
+    def formula(self, query: str) -> str:
+        """What the file says."""
+        row = self._kept.get(_key(query))
+        return self._rules.formula(query) if row is None else str(row["formula"])
+
+    def formulas(self, documents: Sequence[str]) -> list[str]:
+        """By rules."""
+        return self._rules.formulas(documents)
 
 
 def _key(query: str) -> str:
@@ -57,24 +61,33 @@ def _key(query: str) -> str:
 
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
-        raise NotFound(f"no file {path} with recorded decompositions")
+        raise NotFound(
+            f"no file {path} with recorded decompositions; --decompose takes rules, llm or a file"
+        )
     kept = {}
-    with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as lines:
-        for number, row in json_lines(lines, str(path)):
-            if set(row) == {"note"}:
-                continue
-            _check(row, f"{path}:{number}")
-            kept[_key(row["query"])] = row
+    try:
+        with lzma.open(path) if path.suffix == ".xz" else path.open("rb") as lines:
+            for number, row in json_lines(lines, str(path)):
+                if set(row) == {"note"}:
+                    continue
+                _check(row, f"{path}:{number}")
+                kept[_key(row["query"])] = row
+    except (lzma.LZMAError, EOFError) as error:
+        raise InvalidFile(f"{path} is damaged ({error}); get it anew") from error
     return kept
 
 
 def _check(row: Mapping[str, Any], place: str) -> None:
     for name in _TEXTS:
-        if not isinstance(row.get(name), str) or not row[name].strip():
+        if not _is_text(row.get(name)):
             raise InvalidFile(f"{place}: {name} must be a text, got {row.get(name)!r}")
     for name in _LISTS:
         found = row.get(name)
-        if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        if not isinstance(found, list) or not all(_is_text(one) for one in found):
             raise InvalidFile(f"{place}: {name} must be a list of texts, got {found!r}")
     if not row["positive"]:
         raise InvalidFile(f"{place}: positive must name what the query wants, got []")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip())

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coder_ir.baselines.bm25 import BM25
-from coder_ir.baselines.by_vector import Base, Nearest
+from coder_ir.baselines.by_vector import Indexed, Nearest
 from coder_ir.baselines.decompose import Decomposer, Rules
 from coder_ir.baselines.dense import Dense, load_dense_encoder
 from coder_ir.baselines.deo import DEO
@@ -22,7 +22,7 @@ DECOMPOSING = ("hyde", "deo", "ns-ir")  # ask a language model, or rules
 class Workplace:
     """What a system may use."""
 
-    base: Base
+    base: Indexed
     decomposer: Decomposer = field(default_factory=Rules)
     folder: Path | None = None  # where it keeps what it made of the documents
     first: int = 100  # hits that `ns-ir` ranks anew

@@ -13,6 +13,7 @@ from coder_ir.folders import (
     check_ours,
     check_sha256,
     damaged,
+    locked,
     read_json,
     write_json,
     writing,
@@ -53,7 +54,7 @@ class RowParts:
 
     def append(self, rows: Mapping[str, Row]) -> None:
         """Add a part; it is there as a whole or not at all."""
-        with writing(self.folder):
+        with locked(self.folder), writing(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
             path = self.folder / f"rows-{self._next():06}.npy"
             np.save(path, np.stack([row.vector for row in rows.values()]), allow_pickle=False)

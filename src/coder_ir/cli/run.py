@@ -72,6 +72,13 @@ def run(
     llm: Annotated[
         Path | None, typer.Option(help="TOML file that says how a language model is reached.")
     ] = None,
+    llm_documents: Annotated[
+        bool,
+        typer.Option(
+            "--llm-documents",
+            help="Let the model read documents too (ns-ir): a call for each, kept; else by rules.",
+        ),
+    ] = False,
     encoder: Annotated[
         str, typer.Option(help="Encoder of dense, by name or folder. Default: the index's own.")
     ] = "",
@@ -111,17 +118,16 @@ def run(
         "--verify": verify,
         "--hybrid": hybrid,
     }
-    other = _Other(system, decompose, llm, encoder)
+    other = _Other(system, decompose, llm, llm_documents, encoder)
     other.check([name for name, value in given.items() if value])
-    if depth != 20 and not rerank:
-        raise InvalidValue(f"--depth {depth} needs --rerank MODEL, which orders so many hits anew")
+    _check_depth(depth, rerank)
     asked = load_queries(queries)
     for query in asked:
         if not query.text.strip():
             raise InvalidValue(f"query {query.query_id} is empty; say what to look for")
     if not output.parent.is_dir():
         raise NotFound(f"no folder {output.parent} to write {output.name} into")
-    runtime = Runtime(threads=threads)
+    runtime, reranked = Runtime(threads=threads), _reranking(rerank, depth, threads)
     with Retriever.open(
         index, model=model, read_only=True, runtime=runtime, hybrid=hybrid
     ) as retriever:
@@ -132,8 +138,7 @@ def run(
             else other.opened(retriever, index, texts, runtime)
         )
         with opened as first, progress_bar("searching", len(asked)) as done:
-            searcher = _reranked(first, rerank, depth)
-            rankings = list(_answers(searcher, asked, k, done))
+            rankings = list(_answers(reranked(first), asked, k, done))
     ids = [query.query_id for query in asked]
     name = options.chosen_policy.name if system == _CODER else system
     write_run(output, zip(ids, rankings, strict=True), tag=f"coder-ir-{name}")
@@ -149,15 +154,30 @@ def _answers(
 
 
 @contextmanager
+def _quiet() -> Iterator[None]:
+    yield None
+
+
+@contextmanager
 def _itself(searcher: "Searcher") -> Iterator["Searcher"]:
     yield searcher
 
 
-def _reranked(searcher: "Searcher", model: str, depth: int) -> "Searcher":
-    """The searcher, its first hits in the order of a cross-encoder where one is named."""
+def _check_depth(depth: int, model: str) -> None:
+    if depth < 1:
+        raise InvalidValue(f"--depth must be at least 1, got {depth}")
+    if depth != 20 and not model:
+        raise InvalidValue(f"--depth {depth} needs --rerank MODEL, which orders so many hits anew")
+
+
+def _reranking(model: str, depth: int, threads: int) -> "Callable[[Searcher], Searcher]":
+    """Puts a searcher's first hits in the order of a cross-encoder, where one is named."""
     from coder_ir.baselines import Reranked, load_cross_encoder
 
-    return Reranked(searcher, load_cross_encoder(model), depth=depth) if model else searcher
+    if not model:
+        return lambda searcher: searcher
+    scorer = load_cross_encoder(model, threads=threads or None)
+    return lambda searcher: Reranked(searcher, scorer, depth=depth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +187,7 @@ class _Other:
     system: str
     decompose: str
     llm: Path | None
+    llm_documents: bool
     encoder: str
 
     def check(self, given: list[str]) -> None:
@@ -187,6 +208,8 @@ class _Other:
             raise InvalidValue(f"--encoder is an option of system dense, not of {self.system}")
         if self.decompose == "llm" and self.llm is None:
             raise InvalidValue("--decompose llm needs --llm FILE, which says how to reach a model")
+        if self.llm_documents and (self.system != "ns-ir" or self.llm is None):
+            raise InvalidValue("--llm-documents is for system ns-ir with --llm FILE")
         if self.llm is not None and self.decompose not in ("", "llm"):
             raise InvalidValue(f"--llm is not asked with --decompose {self.decompose}; drop one")
 
@@ -195,38 +218,55 @@ class _Other:
         self, retriever: "Retriever", index: str, queries: Sequence[str], runtime: "Runtime"
     ) -> Iterator["Searcher"]:
         """The system; what it makes of the documents is kept in the index's folder."""
-        from coder_ir.baselines.by_vector import Base
+        from coder_ir.baselines import NSIR
+        from coder_ir.baselines.asked import Asked
+        from coder_ir.baselines.by_vector import Indexed
         from coder_ir.baselines.registry import Workplace, open_system
 
         folder = Path(index) if os.access(index, os.W_OK) else None
-        base = Base(retriever.encoder, retriever.store)
+        base = Indexed(retriever.encoder, retriever.store)
         with self._decomposer(folder, queries) as decomposer:
             work = Workplace(base, decomposer, folder, encoder=self.encoder, runtime=runtime)
-            if self.encoder:
-                with progress_bar("encoding", len(retriever)) as done:
-                    searcher = open_system(self.system, replace(work, progress=done))
-            else:
-                searcher = open_system(self.system, work)
-            yield searcher
+            with progress_bar("encoding", len(retriever)) if self.encoder else _quiet() as done:
+                searcher = open_system(self.system, replace(work, progress=done))
+            try:
+                if isinstance(decomposer, Asked):  # paid for only once all else is ready
+                    with progress_bar("asking the model", len(set(queries))) as done:
+                        decomposer.prefetch(queries, system=self.system, progress=done)
+                yield searcher
+            finally:
+                if isinstance(searcher, NSIR):
+                    searcher.close()
 
     @contextmanager
     def _decomposer(self, folder: Path | None, queries: Sequence[str]) -> Iterator["Decomposer"]:
         from coder_ir.baselines.decompose import Rules
         from coder_ir.baselines.recorded import Recorded
 
-        if self.llm is None:
-            named = self.decompose not in ("", "rules")
-            yield Recorded(Path(self.decompose)) if named else Rules()
-            return
+        if self.decompose not in ("", "rules", "llm"):
+            recorded = Recorded(Path(self.decompose))
+            if missing := recorded.missing(queries):
+                say(f"{self.decompose} has not {len(missing)} of the queries; rules read those")
+            yield recorded
+        elif self.llm is None:
+            yield Rules()
+        elif folder is None:
+            raise InvalidValue(
+                "the index folder cannot be written to, so that answers that are paid for could "
+                "not be kept; copy the index to a folder of your own"
+            )
+        else:
+            with self._asked(self.llm, folder) as asked:
+                yield asked
+
+    @contextmanager
+    def _asked(self, llm: Path, folder: Path) -> Iterator["Decomposer"]:
         from coder_ir.baselines.asked import Asked
+        from coder_ir.baselines.decompose import Rules
         from coder_ir.llm import Endpoint, LanguageModel
 
-        cache = folder / "llm.sqlite" if folder else None
-        with LanguageModel(Endpoint.load(self.llm), cache=cache) as model:
+        with LanguageModel(Endpoint.load(llm), cache=folder / "llm.sqlite") as model:
             try:
-                asked = Asked(model)
-                with progress_bar("asking the model", len(set(queries))) as done:
-                    asked.prefetch(queries, system=self.system, progress=done)
-                yield asked
+                yield Asked(model, documents=None if self.llm_documents else Rules())
             finally:  # what a run that was stopped has cost, too
                 say(str(model.ledger))

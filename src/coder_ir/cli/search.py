@@ -94,11 +94,13 @@ def index(
     """
     from coder_ir.datasets.documents import Columns, check_sources, count_documents, read_documents
     from coder_ir.encoders.onnx import Runtime
+    from coder_ir.lexical import LEXICAL
     from coder_ir.retriever import Retriever
 
     check_sources(docs)
     runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
-    with Retriever.open(index, model=model, runtime=runtime, hybrid=hybrid) as retriever:
+    counted = (Path(index) / LEXICAL).is_dir()  # before: then they are kept up to date
+    with Retriever.open(index, model=model, runtime=runtime, hybrid=hybrid or counted) as retriever:
         documents = read_documents(docs, Columns(id_field, text_field, title_field))
         try:
             with progress_bar("indexing", count_documents(docs)) as done:

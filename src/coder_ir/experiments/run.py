@@ -16,6 +16,7 @@ from coder_ir.experiments.durability import measure_durability
 from coder_ir.experiments.efficiency import measure_efficiency
 from coder_ir.experiments.encoding import measure_encoding
 from coder_ir.experiments.goals import measure_goals
+from coder_ir.experiments.local_model import has_local_model
 from coder_ir.experiments.nevir import measure_nevir
 from coder_ir.experiments.page import Page, compose_results
 from coder_ir.experiments.probe import measure_probe
@@ -158,6 +159,7 @@ def _base(setup: Setup) -> str:
         weights(setup.model),
         files_digest(setup.reranker) if setup.reranker else "",
         (files, setup.reference, files_digest(setup.written)),
+        setup.llm.read_text(encoding="utf-8") if setup.llm else has_local_model(),
         [without_expected(described(each)) for each in COMPARISONS],
         searching(),
     ]

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from coder_ir.baselines.by_vector import Base
+from coder_ir.baselines.by_vector import Indexed
 from coder_ir.baselines.decompose import Decomposer, Rules
 from coder_ir.baselines.recorded import Recorded
 from coder_ir.baselines.registry import SYSTEMS, Workplace, open_system
@@ -201,7 +201,7 @@ def searcher(
         options = SearchOptions(policy=system.chosen_policy, verify=system.verify)
         first = Asking(retriever, options)
     else:
-        base = Base(retriever.encoder, retriever.store)
+        base = Indexed(retriever.encoder, retriever.store)
         read = decomposer or (Recorded(RECORDED) if system.decompose == "recorded" else Rules())
         first = open_system(system.system, Workplace(base, read, folder, first=system.first))
     if not system.rerank:

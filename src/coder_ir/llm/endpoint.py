@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
 
+_OPENAI = "api.openai.com"
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 Structured = Literal["json_schema", "json_object", "text"]
 
 
@@ -20,7 +22,7 @@ class Endpoint:
 
     model: str
     base_url: str = "https://api.openai.com/v1"
-    key_variable: str = "OPENAI_API_KEY"  # environment variable; may be unset for a local server
+    key_variable: str = ""  # environment variable; "": OPENAI_API_KEY for OpenAI, none elsewhere
     structured: Structured = "json_schema"  # how a schema is sent, besides in the prompt
     timeout: float = 60.0  # seconds, for one try
     retries: int = 4  # of a call that failed on the way
@@ -36,7 +38,7 @@ class Endpoint:
             raise InvalidValue(f"model must name a model, got {self.model!r}")
         _check_url(self.base_url)
         # The value is not shown: it may be a key that was put here by mistake.
-        if not re.fullmatch(r"[A-Z_][A-Z0-9_]*", str(self.key_variable)):
+        if self.key_variable and not re.fullmatch(r"[A-Z_][A-Z0-9_]*", str(self.key_variable)):
             raise InvalidValue(
                 "key_variable must name an environment variable in capitals, like OPENAI_API_KEY, "
                 f"got {len(str(self.key_variable))} other characters; export the key under a name"
@@ -68,12 +70,24 @@ class Endpoint:
         except InvalidValue as error:
             raise InvalidFile(f"{path}: {error}") from error
 
+    @property
+    def variable(self) -> str:
+        """The environment variable that is looked at; "" for none."""
+        openai = urlsplit(self.base_url).hostname == _OPENAI
+        return self.key_variable or ("OPENAI_API_KEY" if openai else "")
+
     def key(self) -> str:
         """The key in the environment, "" where there is none."""
-        key = os.environ.get(self.key_variable, "").strip()
+        key = os.environ.get(self.variable, "").strip() if self.variable else ""
+        parts = urlsplit(self.base_url)
+        if key and parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+            raise InvalidValue(
+                f"base_url {self.base_url} would carry the key in {self.variable} in plain text "
+                "over the network; use https"
+            )
         if not re.fullmatch(r"[!-~]*", key):
             raise InvalidValue(
-                f"the key in {self.key_variable} has a space, a line break or an accent, "
+                f"the key in {self.variable} has a space, a line break or an accent, "
                 "which no key has; copy it again"
             )
         return key

@@ -221,8 +221,10 @@ class LanguageModel:
         first = got.choices[0] if got.choices else None
         content = getattr(getattr(first, "message", None), "content", None)
         usage = getattr(got, "usage", None)
+        # JSON may hold half of a character, which nothing else could write down.
+        whole = (content or "").encode(errors="replace").decode()
         return Reply(
-            hidden(content or "", self._key if len(self._key) >= _SECRET else ""),
+            hidden(whole, self._key if len(self._key) >= _SECRET else ""),
             finish=getattr(first, "finish_reason", None) or "none",
             prompt_tokens=getattr(usage, "prompt_tokens", None) or 0,
             completion_tokens=getattr(usage, "completion_tokens", None) or 0,

@@ -45,9 +45,12 @@ def explained(error: Exception, endpoint: Endpoint, *, key: str) -> LanguageMode
 
 
 def _refusal(status: int, seen: str, *, endpoint: Endpoint, with_key: bool) -> str:
-    at, variable = endpoint.base_url, endpoint.key_variable
+    at, variable = endpoint.base_url, endpoint.variable
     if status in (401, 403) and not with_key:
-        return f"{at} wants a key ({seen}); set the environment variable {variable}"
+        named = (
+            f"the environment variable {variable}" if variable else "key_variable in the settings"
+        )
+        return f"{at} wants a key ({seen}); set {named}"
     if status in (401, 403):
         return (
             f"{at} refused the key in the environment variable {variable} ({seen}); "

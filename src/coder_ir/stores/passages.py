@@ -72,13 +72,13 @@ class PassageTable:
     ) -> Candidates:
         """The best passage of each of the n best documents of each space, scored in both.
 
-        The documents of `also` (row ids) join them, each by its best topical passage.
+        The documents of `also` (row ids) join them in any case, each by its best topical passage.
         """
         found: set[int] = set()
         for space in spaces:
             found |= self._best_documents(space, query.space(space)[0], n, allowed)
         if len(also):
-            chosen = self.allowed(also) if allowed is None else allowed & self.allowed(also)
+            chosen = self.allowed(also)
             found |= self._best_documents("topical", query.topical[0], len(also), chosen)
         order = sorted(found, key=lambda i: (self._rows[i].doc_id, self._rows[i].passage.number))
         positions = np.array(order, dtype=np.int64)

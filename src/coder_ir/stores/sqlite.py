@@ -298,13 +298,17 @@ class SqliteStore:
         """The best passages of the n best documents of each space and of `also`, scored in both."""
         with self._lock, self._refusals():
             table = self._current_table(query)
-            allowed = None
+            allowed, meeting = None, None
             if where:
                 sql, values = document_ids_sql(where)
-                rows = self._connection.execute(sql, values).fetchall()
-                allowed = table.allowed(_numbers(row[0] for row in rows))
-            named = _numbers(row[1] for row in self._by_id("doc_id, id", also).values())
-            return table.candidates(query, n=n, spaces=spaces, allowed=allowed, also=named)
+                meeting = {row[0] for row in self._connection.execute(sql, values)}
+                allowed = table.allowed(_numbers(meeting))
+            numbers = {doc_id: row[1] for doc_id, row in self._by_id("doc_id, id", also).items()}
+            named = [numbers[doc_id] for doc_id in also if doc_id in numbers]
+            joining = [number for number in named if meeting is None or number in meeting][:n]
+            return table.candidates(
+                query, n=n, spaces=spaces, allowed=allowed, also=_numbers(joining)
+            )
 
     def _current_table(self, query: VectorPair) -> PassageTable:
         """The passages in memory, brought up to the last commit of any process."""
