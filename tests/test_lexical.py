@@ -6,6 +6,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -308,3 +309,16 @@ def test_a_disk_that_refuses_is_a_store_error(
     with pytest.raises(StoreError, match=r"cannot write to .*No space left"):
         index.save(tmp_path / "i")
     assert not (tmp_path / "i").exists()
+
+
+def test_two_that_save_at_once_do_not_get_in_each_others_way(tmp_path: Path):
+    indexes = [built({f"{name}{i}": "quiet hotel" for i in range(5)}) for name in "ab"]
+
+    def save(index: LexicalIndex) -> None:
+        for _ in range(10):
+            index.save(tmp_path / "i")
+
+    with ThreadPoolExecutor(2) as workers:
+        list(workers.map(save, indexes))
+    assert len(LexicalIndex.load(tmp_path / "i")) == 5
+    assert [path.name for path in tmp_path.iterdir()] == ["i"]
