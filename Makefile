@@ -12,13 +12,13 @@ demo: $(VENV)/.core
 	$(BIN)/coder-ir demo
 
 test: $(VENV)/.dev
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 check: $(VENV)/.train
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --dist loadfile
 
 bench: $(VENV)/.bench
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --reranker $(RERANKER) \
