@@ -202,7 +202,7 @@ class TestPicture:
         assert shown["topical"] == (1000 * STEP, (1 + 11) / 2)  # q meets a at once, r never
         assert shown["label"] == "FVR@10 on nevir-open"
         assert set(shown) == {
-            *("topical", "bm25", "deo, rules", "seq", "union", "auto", "auto, verify 20"),
+            *("topical", "bm25", "deo, rules", "seq", "union", "auto"),
             *("auto, hybrid", "label"),
         }
 
