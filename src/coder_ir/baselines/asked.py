@@ -90,7 +90,10 @@ class Asked:
         if self._documents:
             return self._documents.formulas(documents)
         read = partial(self._formula, kind="passage")
-        return list(self._each(lambda text: self._once("document", text, read), documents))
+        texts = list(dict.fromkeys(documents))
+        found = self._each(lambda text: self._once("document", text, read), texts)
+        known = dict(zip(texts, found, strict=True))
+        return [known[text] for text in documents]
 
     def _each(self, read: Callable[[str], R], texts: Sequence[str]) -> Iterator[R]:
         """Answers in order; after an error nothing more is asked."""

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path, PurePosixPath
+from urllib.error import HTTPError
 
 from coder_ir.datasets.registry import Archive, Benchmark, how_to_get
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
@@ -75,4 +76,6 @@ def _fetch(url: str, path: Path, progress: Progress | None) -> None:
             if promised is not None and size != int(promised):  # a dropped connection reads as end
                 raise OSError(f"the connection ended after {size} of {promised} bytes")
     except (OSError, HTTPException) as error:
+        if isinstance(error, HTTPError):
+            error.close()  # it holds the connection
         raise NotFound(f"cannot fetch {url}: {error}; check the network and try again") from error
