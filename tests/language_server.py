@@ -4,7 +4,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -137,11 +137,9 @@ def answering(script: Script) -> Iterator[LanguageServer]:
             self.wfile.write(sent)
 
         def handle(self) -> None:
-            try:
+            with suppress(ConnectionError):  # of a client that stopped waiting
                 super().handle()
                 self.wfile.flush()
-            except ConnectionError:
-                pass  # a client that stopped waiting
 
         def log_message(self, *_: object) -> None:
             pass

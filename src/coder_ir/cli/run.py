@@ -122,9 +122,6 @@ def run(
     other.check([name for name, value in given.items() if value])
     _check_depth(depth, rerank)
     asked = load_queries(queries)
-    for query in asked:
-        if not query.text.strip():
-            raise InvalidValue(f"query {query.query_id} is empty; say what to look for")
     if not output.parent.is_dir():
         raise NotFound(f"no folder {output.parent} to write {output.name} into")
     runtime, reranked = Runtime(threads=threads), _reranking(rerank, depth, threads)
