@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from coder_ir.conditions import parse_condition, parse_value
@@ -124,3 +126,10 @@ class TestParseCondition:
 def test_parse_value_trims_text_but_not_what_is_quoted():
     assert parse_value("  quiet ") == "quiet"
     assert parse_value('" quiet "') == " quiet "
+
+
+def test_blanks_without_end_are_refused_at_once():
+    start = time.perf_counter()
+    with pytest.raises(InvalidValue, match="a condition reads"):
+        parse_condition(" " * 5000)
+    assert time.perf_counter() - start < 1

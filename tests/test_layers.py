@@ -20,15 +20,19 @@ GROUPS = (
     ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
     ("folders",),
     ("searching", "hybrid", "explaining", "lexical"),
-    ("retriever", "baselines", "training"),
-    ("experiments", "serve", "integrations"),
+    ("retriever", "baselines", "training", "remote"),
+    # `client` speaks to `serve` over HTTP alone and returns the retriever's types.
+    ("experiments", "serve", "client", "integrations"),
     ("",),
     ("cli",),
     ("__main__",),
 )
 LEVEL = {part: level for level, group in enumerate(GROUPS) for part in group}
 WITHIN_A_GROUP = {("types", "errors")}
-HEAVY = ("torch", "faiss", "onnxruntime", "sentence_transformers")
+HEAVY = (
+    *("torch", "faiss", "onnxruntime", "sentence_transformers"),
+    *("fastapi", "uvicorn", "pydantic", "httpx", "prometheus_client"),
+)
 
 
 def module_name(path: Path) -> str:

@@ -1,9 +1,11 @@
 """Local retrieval that respects not, without, except and opposite preferences."""
 
+from coder_ir.client import AsyncClient, Client
 from coder_ir.encoders import Runtime
 from coder_ir.errors import CoderError
+from coder_ir.intake import Added
 from coder_ir.policies import Auto, CompatibilityOnly, Sequential, TopicalOnly, Union
-from coder_ir.retriever import Added, Retriever
+from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
 from coder_ir.types import (
     Candidates,
@@ -21,8 +23,10 @@ from coder_ir.types import (
 __version__ = "0.1.0"
 __all__ = [
     "Added",
+    "AsyncClient",
     "Auto",
     "Candidates",
+    "Client",
     "CoderError",
     "CompatibilityOnly",
     "Condition",

@@ -8,7 +8,7 @@ from coder_ir.errors import InvalidValue
 from coder_ir.types import Condition, Json
 
 _CONDITION = re.compile(
-    r"\s*(?P<field>[^<>=!]+?)\s*(?P<op><=|>=|!=|==?|<|>|\sin\s)\s*(?P<value>.*)", re.DOTALL
+    r"(?P<field>[^<>=!]+?)\s*(?P<op><=|>=|!=|==?|<|>|\sin\s)\s*(?P<value>.*)", re.DOTALL
 )
 _LISTED = re.compile(r'(?:^|(?<=,))((?:\s*"(?:[^"\\]|\\.)*"\s*(?=,|$))|[^,]*)', re.DOTALL)
 
@@ -18,7 +18,7 @@ def parse_condition(text: str) -> Condition:
 
     A value that reads as a JSON number, true, false or null is that; all else is text.
     """
-    match = _CONDITION.fullmatch(text)
+    match = _CONDITION.fullmatch(text.lstrip())
     if match is None:
         raise InvalidValue(
             f"a condition reads field=value, field<3, field>3 or field in a,b; got {text!r}"

@@ -2,6 +2,7 @@
 
 CoderError
 ├── InvalidValue        an argument, option or setting has a value that cannot work
+│   └── TooLarge        a request is larger than the server's limits
 ├── InvalidFile         a file of documents, queries or triplets cannot be read; names file and line
 ├── DuplicateId         two documents of one call share an id
 ├── NotFound            an index, model or file is not there
@@ -9,6 +10,11 @@ CoderError
 ├── NotReproduced       a measurement did not find the figures that were expected
 ├── StoreError          the store refused: disk full, read-only, locked, wrong schema
 ├── LanguageModelError  a language model cannot be reached, or its answers cannot be used
+├── ServiceError        a server cannot start, cannot be reached, or failed
+│   ├── AccessDenied    a token is missing, wrong, or not enough; or the server is read-only
+│   ├── Busy            more waits than the server lets wait; ask again later
+│   ├── TimedOut        an answer took longer than the server lets it take
+│   └── UploadStopped   an upload ended early; says how much of it is kept
 └── MissingExtra        a feature needs an optional dependency
 
 A message says what was wrong, the value seen and what to do.
@@ -21,6 +27,10 @@ class CoderError(Exception):
 
 class InvalidValue(CoderError, ValueError):
     """An argument, option or setting has a value that cannot work."""
+
+
+class TooLarge(InvalidValue):
+    """A request, or a part of it, is larger than the server's limits."""
 
 
 class InvalidFile(CoderError, ValueError):
@@ -49,6 +59,39 @@ class StoreError(CoderError):
 
 class LanguageModelError(CoderError):
     """A language model cannot be reached, refuses, or gives no answer that can be used."""
+
+
+class ServiceError(CoderError):
+    """A server cannot start, cannot be reached, or failed."""
+
+
+class AccessDenied(ServiceError):
+    """A token is missing, wrong, or not enough; or the server is read-only."""
+
+
+class Busy(ServiceError):
+    """More requests wait than the server lets wait."""
+
+    def __init__(self, message: str, *, retry_after: int = 1) -> None:
+        """`retry_after` is in seconds."""
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class TimedOut(ServiceError, TimeoutError):
+    """An answer took longer than the server lets it take."""
+
+
+class UploadStopped(ServiceError):
+    """An upload ended at a line; documents before it are kept."""
+
+    def __init__(self, cause: CoderError, *, line: int, written: int, unchanged: int) -> None:
+        """Counts are of documents before the line, numbered from 1."""
+        super().__init__(f"line {line}: {cause}")
+        self.cause = cause
+        self.line = line
+        self.written = written
+        self.unchanged = unchanged
 
 
 class MissingExtra(CoderError, ImportError):

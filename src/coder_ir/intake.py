@@ -3,12 +3,26 @@
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Self
 
 from coder_ir.errors import CoderError, DuplicateId, InvalidValue
 from coder_ir.types import Document
 
 _BATCH_DOCUMENTS = 128
 _BATCH_CHARACTERS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What a call to `add` did."""
+
+    written: int = 0  # new or changed documents, encoded and committed
+    unchanged: int = 0  # already there with the same content
+
+    def __add__(self, other: Self) -> "Added":
+        """Both counts summed."""
+        return Added(self.written + other.written, self.unchanged + other.unchanged)
 
 
 def check_document(document: Document) -> None:
@@ -43,9 +57,12 @@ def digest(document: Document, *, split: bool) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def distinct(documents: Iterable[Document]) -> Iterator[Document]:
-    """Pass documents on; a bad or repeated id stops the call before it is stored."""
-    seen: set[str] = set()
+def distinct(documents: Iterable[Document], *, seen: set[str] | None = None) -> Iterator[Document]:
+    """Pass documents on; a bad or repeated id stops the call before it is stored.
+
+    `seen` holds the ids of earlier parts of the same call and takes in those of this one.
+    """
+    seen = set() if seen is None else seen
     for document in documents:
         check_document(document)
         if document.doc_id in seen:

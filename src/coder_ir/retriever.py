@@ -1,7 +1,7 @@
 """Retriever = encoder + store + policy; the one class a newcomer meets."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -14,14 +14,16 @@ from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder,
 from coder_ir.errors import InvalidValue, ModelMismatch, NotFound
 from coder_ir.explaining import explained
 from coder_ir.hybrid import fused_ranks, lexical_query
-from coder_ir.intake import batches, check_text, digest, distinct
+from coder_ir.intake import Added, batches, digest, distinct
 from coder_ir.lexical import LEXICAL, StoredLexical
 from coder_ir.searching import (
     DEFAULT_POLICY,
+    Asked,
     Mode,
     SearchOptions,
     assemble,
     breaches,
+    check_query,
     decide,
     passage_texts,
     reading,
@@ -34,8 +36,10 @@ from coder_ir.stores import open_store
 from coder_ir.types import (
     Candidates,
     Condition,
+    Constraint,
     Document,
     Encoder,
+    Floats,
     Lexical,
     ModelStamp,
     Order,
@@ -51,18 +55,6 @@ from coder_ir.types import (
 from coder_ir.vectors import cosine
 
 _ATTEMPTS = 5  # at a search that another process disturbs
-
-
-@dataclass(frozen=True, slots=True)
-class Added:
-    """What a call to `add` did."""
-
-    written: int = 0  # new or changed documents, encoded and committed
-    unchanged: int = 0  # already there with the same content
-
-    def __add__(self, other: Self) -> "Added":
-        """Both counts summed."""
-        return Added(self.written + other.written, self.unchanged + other.unchanged)
 
 
 class Retriever:
@@ -240,48 +232,71 @@ class Retriever:
     ) -> list[Ranking]:
         """One ranking a query, the queries encoded together."""
         options = options or SearchOptions()
-        policy, conditions = options.chosen_policy, options.conditions
-        for number, query in enumerate(queries, 1):
-            place = f"query {number}" if len(queries) > 1 else "the query"
-            if not query.strip():
-                raise InvalidValue(f"{place} is empty; say what to look for")
-            check_text(query, place)
+        rankings = []
+        for asked in self.prepare(queries, [options] * len(queries)):
+            rankings.append(self.answer(asked))
+            if progress:
+                progress(1)
+        return rankings
+
+    def check(self, query: str, options: SearchOptions, *, place: str = "the query") -> None:
+        """Refuse what cannot be searched for; `place` names the query in the message."""
+        check_query(query, options, place)
         if options.max_risk < 1 and self.calibration is None:
             raise InvalidValue(
                 f"max_risk needs a calibrated model, which {self.encoder.spec!r} is not; leave it "
                 "out, or calibrate the model with: coder-ir train calibrate"
             )
+
+    def prepare(self, queries: Sequence[str], options: Sequence[SearchOptions]) -> list[Asked]:
+        """Encode queries together, each with options of its own, for `answer`.
+
+        All of them cost two calls of the encoder: one for the queries, one for their phrases.
+        Explicit constraints enter the compatibility vector in words, the topical one not.
+        """
+        for number, (query, chosen) in enumerate(zip(queries, options, strict=True), 1):
+            place = f"query {number}" if len(queries) > 1 else "the query"
+            self.check(query, chosen, place=place)
         self._check_model()
-        vectors = self._query_vectors(queries, options)
-        rankings = []
-        for row, query in enumerate(queries):
-            one = slice(row, row + 1)
-            pair = VectorPair(vectors.topical[one], vectors.compatibility[one])
-            rankings.append(self._rank(query, pair, options, policy, conditions))
-            if progress:
-                progress(1)
-        return rankings
+        worded = [chosen.worded(query) for query, chosen in zip(queries, options, strict=True)]
+        texts = list(dict.fromkeys([*queries, *worded]))
+        row = {text: number for number, text in enumerate(texts)}
+        vectors = self.encoder.encode(texts, kind="query")
+        topical = vectors.topical[[row[query] for query in queries]]
+        compatibility = vectors.compatibility[[row[text] for text in worded]]
+        constraints = [
+            stated(query, vector, self.calibration, chosen)
+            for query, vector, chosen in zip(queries, topical, options, strict=True)
+        ]
+        said = self._said(constraints)
+        return [
+            Asked(
+                query,
+                options[i],
+                VectorPair(topical[i : i + 1], compatibility[i : i + 1]),
+                constraints[i],
+                said[i],
+            )
+            for i, query in enumerate(queries)
+        ]
 
-    def _query_vectors(self, queries: Sequence[str], options: SearchOptions) -> VectorPair:
-        """Explicit constraints enter the compatibility vector in words, the topical one not."""
-        vectors = self.encoder.encode(queries, kind="query")
-        if not (options.exclude or options.require):
-            return vectors
-        worded = self.encoder.encode([options.worded(query) for query in queries], kind="query")
-        return VectorPair(vectors.topical, worded.compatibility)
+    def _said(self, constraints: Sequence[Constraint]) -> list[Floats]:
+        """Topical rows of each constraint's phrases and, last, its topic, where it has both."""
+        texts = [[*c.phrases, *filter(None, [c.topic])] if c.phrases else [] for c in constraints]
+        flat = [text for part in texts for text in part]
+        if not flat:
+            return [np.empty((0, 0), dtype=np.float32) for _ in constraints]
+        rows = self.encoder.encode(flat, kind="query").topical
+        ends = np.cumsum([len(part) for part in texts])
+        return np.split(rows, ends[:-1])
 
-    def _rank(
-        self,
-        query: str,
-        vectors: VectorPair,
-        options: SearchOptions,
-        policy: Policy,
-        where: Sequence[Condition],
-    ) -> Ranking:
+    def answer(self, asked: Asked) -> Ranking:
         """One ranking; taken anew where another process deleted a hit in the middle of it."""
+        query, options, vectors = asked.query, asked.options, asked.vectors
+        policy, where = options.chosen_policy, options.conditions
         for left in reversed(range(_ATTEMPTS)):
             try:
-                pool = self.pool(query, vectors, policy, options=options, where=where)
+                pool = self.pool(asked, policy, where=where)
                 pool, order = self._verified(query, pool, policy.order(pool), policy, options)
                 risk = risks(pool, self.calibration)
                 order = decide(
@@ -324,23 +339,16 @@ class Retriever:
             self.verifier = load_verifier(self.encoder)
         return self.verifier
 
-    def pool(
-        self,
-        query: str,
-        vectors: VectorPair,
-        policy: Policy,
-        *,
-        options: SearchOptions,
-        where: Sequence[Condition] = (),
-    ) -> Candidates:
+    def pool(self, asked: Asked, policy: Policy, *, where: Sequence[Condition] = ()) -> Candidates:
         """What a policy is given for a query: candidates, both scores, the constraint's words."""
-        constraint = stated(query, vectors.topical[0], self.calibration, options)
-        n = max(options.n, options.k, options.verify)
-        words = lexical_query(query, constraint)
+        constraint, n = asked.constraint, asked.options.pool_size
+        words = lexical_query(asked.query, constraint)
         # Conditions come before any cut, and only the store can tell what meets them.
         most = self.store.count() if where else n
         matched = self.lexical.best(words, most) if self.lexical and most else []
-        found = self.store.candidates(vectors, n=n, spaces=policy.spaces, where=where, also=matched)
+        found = self.store.candidates(
+            asked.vectors, n=n, spaces=policy.spaces, where=where, also=matched
+        )
 
         def both(scores: Scores) -> Scores:
             return fused_ranks(scores, found.doc_ids, matched) if self.lexical else scores
@@ -351,14 +359,12 @@ class Retriever:
         phrases = constraint.phrases
         if not phrases or not len(pool) or pool.rows is None:
             return pool
-        said = [*phrases, *filter(None, [constraint.topic])]
-        encoded = self.encoder.encode(said, kind="query").topical
-        likeness = np.stack([cosine(pool.rows, v) for v in encoded[: len(phrases)]], axis=1)
+        likeness = np.stack([cosine(pool.rows, v) for v in asked.said[: len(phrases)]], axis=1)
         texts = passage_texts(pool, self.store.get)
         return replace(
             pool,
             breach=breaches(constraint, texts, likeness),
-            topic=both(cosine(pool.rows, encoded[-1])) if constraint.topic else None,
+            topic=both(cosine(pool.rows, asked.said[-1])) if constraint.topic else None,
         )
 
     def get(self, doc_id: str) -> Document:

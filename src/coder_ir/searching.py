@@ -26,6 +26,7 @@ from coder_ir.types import (
     Policy,
     Ranking,
     Scores,
+    VectorPair,
     Verdict,
 )
 
@@ -88,6 +89,11 @@ class SearchOptions:
         """`policy` with a name looked up."""
         return policy_named(self.policy) if isinstance(self.policy, str) else self.policy
 
+    @property
+    def pool_size(self) -> int:
+        """Documents each space has to bring."""
+        return max(self.n, self.k, self.verify)
+
     def worded(self, query: str) -> str:
         """The query with the explicit constraints put into words, for the compatibility encoder."""
         return query + "".join(
@@ -95,6 +101,29 @@ class SearchOptions:
             for word, phrases in (("without", self.exclude), ("with", self.require))
             for phrase in phrases
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query on its way: read and encoded, not yet ranked."""
+
+    query: str
+    options: SearchOptions
+    vectors: VectorPair  # one row each; explicit constraints are in the compatibility one
+    constraint: Constraint
+    said: Floats  # topical rows of the constraint's phrases, then of its topic; or no row
+
+
+def check_query(query: str, options: SearchOptions, place: str) -> None:
+    """Refuse an empty query, an unknown policy and conditions that cannot be read."""
+    if not query.strip():
+        raise InvalidValue(f"{place} is empty; say what to look for")
+    check_text(query, place)
+    _ = options.chosen_policy  # an unknown name is refused
+    for condition in options.conditions:
+        for part in (condition.field, *condition.values):
+            if isinstance(part, str):
+                check_text(part, f"a part of the condition on {condition.field!r}")
 
 
 class Asks(Protocol):

@@ -10,6 +10,7 @@ from coder_ir.cli.demo import demo
 from coder_ir.cli.evaluate import evaluate
 from coder_ir.cli.run import run
 from coder_ir.cli.search import index, model_info, search
+from coder_ir.cli.serve import serve
 from coder_ir.cli.train import train_app
 
 app = typer.Typer(
@@ -47,7 +48,7 @@ def _root(
     pass
 
 
-for command in (demo, index, search, run, bench):
+for command in (demo, index, search, run, serve, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(model_app, name="model")

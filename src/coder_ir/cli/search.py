@@ -193,25 +193,12 @@ def model_info(
 
 def policy_option(
     name: str, alpha: float | None, tau: float | None, quantile: float | None
-) -> "str | Policy":
+) -> "Policy":
     """A named policy, its settings changed where options say so."""
-    from coder_ir.errors import InvalidValue
-    from coder_ir.policies import policy_named
+    from coder_ir.policies import policy_with
     from coder_ir.searching import DEFAULT_POLICY
 
-    name = name or DEFAULT_POLICY
-    given = {"alpha": alpha, "tau": tau, "p": quantile}
-    settings = {key: value for key, value in given.items() if value is not None}
-    if not settings:
-        return name
-    known = {"seq": {"alpha", "tau"}, "union": {"alpha", "p"}}.get(name, set())
-    if not set(settings) <= known:
-        odd = ", ".join(sorted(set(settings) - known))
-        raise InvalidValue(
-            f"policy {name} has no setting {odd}; seq takes alpha, tau; union alpha, p"
-        )
-    policy: Policy = policy_named(name)
-    return replace(policy, **settings)  # type: ignore[type-var]
+    return policy_with(name or DEFAULT_POLICY, alpha=alpha, tau=tau, p=quantile)
 
 
 def search_options(

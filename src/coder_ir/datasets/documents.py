@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from coder_ir.conditions import parse_value
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
@@ -34,7 +34,7 @@ def read_documents(sources: Iterable[str], columns: Columns | None = None) -> It
     for source in sources:
         path = Path(source)
         if source == STDIN:
-            yield from _from_jsonl(sys.stdin.buffer, "standard input", columns)
+            yield from jsonl_documents(sys.stdin.buffer, "standard input", columns)
         elif path.is_dir():
             yield from _from_folder(path)
         elif path.suffix.lower() in _TABLES:
@@ -43,7 +43,7 @@ def read_documents(sources: Iterable[str], columns: Columns | None = None) -> It
             yield Document(path.name, _text(path))
         elif path.is_file():
             with path.open("rb") as lines:
-                yield from _from_jsonl(lines, str(path), columns)
+                yield from jsonl_documents(lines, str(path), columns)
         else:
             raise NotFound(f"no file or folder {source}")
 
@@ -62,9 +62,11 @@ def count_documents(sources: Iterable[str]) -> int | None:
     return total
 
 
-def json_lines(lines: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def json_lines(
+    lines: Iterable[bytes], name: str, *, first: int = 1
+) -> Iterator[tuple[int, dict[str, Any]]]:
     """Line numbers and objects; blank lines are passed over, a bad one names file and line."""
-    for number, raw in enumerate(lines, 1):
+    for number, raw in enumerate(lines, first):
         try:
             line = raw.decode("utf-8-sig" if number == 1 else "utf-8")
             if not line.strip():
@@ -81,6 +83,8 @@ def json_lines(lines: IO[bytes], name: str) -> Iterator[tuple[int, dict[str, Any
             raise InvalidFile(f"{name}:{number} holds half a surrogate pair: {error}") from error
         except ValueError as error:
             raise InvalidFile(f"{name}:{number} is not JSON: {error}") from error
+        except RecursionError as error:
+            raise InvalidFile(f"{name}:{number} is nested too deeply to be read") from error
         if not isinstance(row, dict):
             raise InvalidFile(f"{name}:{number} should hold a JSON object, got {line.strip()[:40]}")
         yield number, row
@@ -94,8 +98,11 @@ def _finite(text: str) -> float:
     return float(text) if math.isfinite(float(text)) else _refused(text)
 
 
-def _from_jsonl(lines: IO[bytes], name: str, columns: Columns) -> Iterator[Document]:
-    for number, row in json_lines(lines, name):
+def jsonl_documents(
+    lines: Iterable[bytes], name: str, columns: Columns, *, first: int = 1
+) -> Iterator[Document]:
+    """Documents of jsonl; `name` and the line's number, counted from `first`, are in errors."""
+    for number, row in json_lines(lines, name, first=first):
         metadata = row.pop("metadata", None) or {}
         if not isinstance(metadata, dict):
             raise InvalidFile(f"{name}:{number}: metadata should be an object, got {metadata!r}")

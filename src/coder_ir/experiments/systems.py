@@ -27,7 +27,7 @@ from coder_ir.experiments.setup import Report, Setup
 from coder_ir.policies import policy_named
 from coder_ir.retriever import Retriever
 from coder_ir.searching import Asking, SearchOptions
-from coder_ir.types import Candidates, Policy, Qrels, Query, Ranking, Searcher, VectorPair
+from coder_ir.types import Candidates, Policy, Qrels, Query, Ranking, Searcher
 
 Run = dict[str, list[str]]
 DEPTH = 10  # hits a query
@@ -112,11 +112,10 @@ def pools(
     retriever: Retriever, test: TestSet, policy: Policy, options: SearchOptions
 ) -> Iterator[tuple[Query, Candidates]]:
     """What a policy is given for each query, the queries encoded together."""
-    vectors = retriever.encoder.encode([query.text for query in test.queries], kind="query")
-    for row, query in enumerate(test.queries):
-        one = slice(row, row + 1)
-        pair = VectorPair(vectors.topical[one], vectors.compatibility[one])
-        yield query, retriever.pool(query.text, pair, policy, options=options)
+    texts = [query.text for query in test.queries]
+    asked = retriever.prepare(texts, [options] * len(texts))
+    for query, one in zip(test.queries, asked, strict=True):
+        yield query, retriever.pool(one, policy)
 
 
 def answered(system: System, data: str, test: TestSet, setup: Setup, report: Report) -> Run:

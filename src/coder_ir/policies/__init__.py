@@ -1,5 +1,8 @@
 """Two score vectors to an order with reasons; policies know neither encoder nor store."""
 
+from dataclasses import replace
+from typing import Any
+
 from coder_ir.errors import InvalidValue
 from coder_ir.policies.auto import Auto
 from coder_ir.policies.seq import Sequential
@@ -15,7 +18,9 @@ __all__ = [
     "TopicalOnly",
     "Union",
     "policy_named",
+    "policy_with",
 ]
+_SETTINGS = {"seq": {"alpha", "tau"}, "union": {"alpha", "p"}}
 
 POLICIES: dict[str, Policy] = {
     policy.name: policy
@@ -29,3 +34,18 @@ def policy_named(name: str) -> Policy:
     if name not in POLICIES:
         raise InvalidValue(f"policy must be one of {', '.join(POLICIES)}, got {name!r}")
     return POLICIES[name]
+
+
+def policy_with(
+    name: str, *, alpha: float | None = None, tau: float | None = None, p: float | None = None
+) -> Policy:
+    """The policy of that name, its settings changed where they are not None."""
+    policy: Any = policy_named(name)
+    given = {"alpha": alpha, "tau": tau, "p": p}
+    settings = {key: value for key, value in given.items() if value is not None}
+    if odd := ", ".join(sorted(set(settings) - _SETTINGS.get(name, set()))):
+        raise InvalidValue(
+            f"policy {name} has no setting {odd}; seq takes alpha, tau; union alpha, p"
+        )
+    changed: Policy = replace(policy, **settings) if settings else policy
+    return changed

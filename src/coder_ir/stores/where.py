@@ -1,5 +1,7 @@
 """Metadata conditions as SQL over a JSON column; every value is a bound parameter."""
 
+import math
+import sys
 from collections.abc import Sequence
 
 from coder_ir.types import Condition, Json
@@ -56,4 +58,8 @@ def _equals(value: Json) -> tuple[str, list[Parameter]]:
 
 def _number(value: Json) -> Parameter:
     assert isinstance(value, int | float)  # Condition refuses anything else
-    return value if abs(value) < 2**63 else float(value)  # SQLite's integers end there
+    if abs(value) < 2**63:  # SQLite's integers end there
+        return value
+    if abs(value) > sys.float_info.max:  # compares like the largest there is
+        return math.inf if value > 0 else -math.inf
+    return float(value)

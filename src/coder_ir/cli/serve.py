@@ -1,0 +1,62 @@
+"""serve: an index over HTTP."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coder_ir.cli.search import Hybrid, Index, Model, Threads
+
+
+def serve(
+    index: Index,
+    *,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; another than this machine's needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port; 0 takes one that is free.")] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with lines read=TOKEN and write=TOKEN. Also: CODER_IR_READ_TOKEN and "
+            "CODER_IR_WRITE_TOKEN in the environment."
+        ),
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Never write to the index.")
+    ] = False,
+    hybrid: Hybrid = False,
+    max_k: Annotated[int, typer.Option(help="Most hits of one search.")] = 100,
+    max_body: Annotated[int, typer.Option(help="Most bytes of one search.")] = 1_000_000,
+    max_waiting: Annotated[
+        int, typer.Option(help="Searches that may wait; others get 503 and Retry-After.")
+    ] = 256,
+    timeout: Annotated[float, typer.Option(help="Seconds that a search may take.")] = 30.0,
+    model: Model = None,
+    threads: Threads = 0,
+) -> None:
+    """Serve an index over HTTP, until SIGINT or SIGTERM; accepted requests are finished.
+
+    An index that another server already writes is served read-only.
+
+    Example: coder-ir serve my-index --port 8000
+
+    Example: coder-ir serve my-index --host 0.0.0.0 --token-file tokens.txt
+    """
+    from coder_ir.encoders.onnx import Runtime
+    from coder_ir.serve import Limits, ServeSettings, check_extra, load_tokens
+    from coder_ir.serve.auth import check_address
+    from coder_ir.serve.locking import opened
+    from coder_ir.serve.running import run
+
+    check_extra()
+    tokens = load_tokens(token_file)
+    check_address(host, tokens)
+    limits = Limits(k=max_k, body_bytes=max_body, waiting=max_waiting, timeout=timeout)
+    runtime = Runtime(threads=threads)
+    with opened(index, model=model, runtime=runtime, hybrid=hybrid, read_only=read_only) as (
+        retriever,
+        reason,
+    ):
+        settings = ServeSettings(tokens=tokens, limits=limits, read_only=reason)
+        run(retriever, settings, host=host, port=port)

@@ -1,0 +1,40 @@
+"""A real server over the fake encoder: python -m tests.serve.fake_server INDEX [SECONDS]."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from coder_ir import Retriever
+from coder_ir.serve import ServeSettings
+from coder_ir.serve.locking import writer_lock
+from coder_ir.serve.running import run
+from coder_ir.stores import SqliteStore
+from coder_ir.types import VectorPair
+from tests.conftest import FakeEncoder
+
+WORDS = ("quiet", "noisy", "hotel", "garden", "club", "sea")
+
+
+class SlowEncoder(FakeEncoder):
+    """Takes some seconds for a query."""
+
+    seconds = 0.0
+
+    def encode(self, texts: Any, *, kind: Any, progress: Any = None) -> VectorPair:
+        if kind == "query":
+            time.sleep(self.seconds)
+        return super().encode(texts, kind=kind, progress=progress)
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    encoder = SlowEncoder(WORDS)
+    encoder.seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
+    with writer_lock(folder) as reason:
+        with Retriever(encoder, SqliteStore(folder, read_only=bool(reason))) as retriever:
+            run(retriever, ServeSettings(read_only=reason), host="127.0.0.1", port=0)
+
+
+if __name__ == "__main__":
+    main()
