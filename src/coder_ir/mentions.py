@@ -1,6 +1,7 @@
 """What a passage says of a phrase: affirms it, denies it, or is silent."""
 
 import re
+from functools import lru_cache
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _WORD_OR_COMMA = re.compile(rf"{_WORD.pattern}|,")
@@ -101,6 +102,7 @@ def words_of(text: str) -> list[str]:
     return [word.lower().replace("’", "'") for word in _WORD.findall(text)]
 
 
+@lru_cache(maxsize=50_000)
 def stem_of(word: str) -> str:
     """A word without its most common endings; crude, but the same for both sides."""
     word = word.removesuffix("'s")

@@ -21,8 +21,8 @@ from coder_ir.searching import (
     Asked,
     Mode,
     SearchOptions,
+    against,
     assemble,
-    breaches,
     check_query,
     decide,
     passage_texts,
@@ -52,7 +52,6 @@ from coder_ir.types import (
     VectorPair,
     Verifier,
 )
-from coder_ir.vectors import cosine
 
 _ATTEMPTS = 5  # at a search that another process disturbs
 
@@ -350,22 +349,15 @@ class Retriever:
             asked.vectors, n=n, spaces=policy.spaces, where=where, also=matched
         )
 
-        def both(scores: Scores) -> Scores:
-            return fused_ranks(scores, found.doc_ids, matched) if self.lexical else scores
-
-        pool = replace(found, constraint=constraint)
-        if self.lexical:
-            pool = replace(pool, topical=both(found.topical), cosine=found.topical)
-        phrases = constraint.phrases
-        if not phrases or not len(pool) or pool.rows is None:
+        pool = against(replace(found, constraint=constraint), asked, self.store.get)
+        if not self.lexical:
             return pool
-        likeness = np.stack([cosine(pool.rows, v) for v in asked.said[: len(phrases)]], axis=1)
-        texts = passage_texts(pool, self.store.get)
-        return replace(
-            pool,
-            breach=breaches(constraint, texts, likeness),
-            topic=both(cosine(pool.rows, asked.said[-1])) if constraint.topic else None,
-        )
+
+        def both(scores: Scores) -> Scores:
+            return fused_ranks(scores, found.doc_ids, matched)
+
+        topic = None if pool.topic is None else both(pool.topic)
+        return replace(pool, topical=both(pool.topical), cosine=pool.topical, topic=topic)
 
     def get(self, doc_id: str) -> Document:
         """One document by its id."""

@@ -29,6 +29,7 @@ from coder_ir.types import (
     VectorPair,
     Verdict,
 )
+from coder_ir.vectors import cosine
 
 DEFAULT_POLICY = "auto"
 Mode = Literal["soft", "hard"]
@@ -187,6 +188,17 @@ def breaches(constraint: Constraint, texts: Sequence[str], likeness: Scores) -> 
     about = (said + near) / 2
     about[:, excluded:] = 1 - about[:, excluded:]
     return np.asarray(about.max(axis=1))
+
+
+def against(pool: Candidates, asked: Asked, fetch: Texts) -> Candidates:
+    """The pool with what its words and vectors say of the constraint's phrases, if it has any."""
+    phrases = asked.constraint.phrases
+    if not phrases or not len(pool) or pool.rows is None:
+        return pool
+    likeness = np.stack([cosine(pool.rows, said) for said in asked.said[: len(phrases)]], axis=1)
+    breach = breaches(asked.constraint, passage_texts(pool, fetch), likeness)
+    topic = cosine(pool.rows, asked.said[-1]) if asked.constraint.topic else None
+    return replace(pool, breach=breach, topic=topic)
 
 
 def passage_texts(pool: Candidates, fetch: Texts) -> list[str]:

@@ -26,6 +26,9 @@ def serve(
         bool, typer.Option("--read-only", help="Never write to the index.")
     ] = False,
     hybrid: Hybrid = False,
+    example: Annotated[
+        list[str] | None, typer.Option(help="Query that the page offers; may be repeated.")
+    ] = None,
     max_k: Annotated[int, typer.Option(help="Most hits of one search.")] = 100,
     max_body: Annotated[int, typer.Option(help="Most bytes of one search.")] = 1_000_000,
     max_waiting: Annotated[
@@ -36,6 +39,8 @@ def serve(
     threads: Threads = 0,
 ) -> None:
     """Serve an index over HTTP, until SIGINT or SIGTERM; accepted requests are finished.
+
+    A browser finds a page at the address, a program the description at /openapi.json.
 
     An index that another server already writes is served read-only.
 
@@ -58,5 +63,5 @@ def serve(
         retriever,
         reason,
     ):
-        settings = ServeSettings(tokens=tokens, limits=limits, read_only=reason)
+        settings = ServeSettings(tokens, limits, reason, examples=example or ())
         run(retriever, settings, host=host, port=port)

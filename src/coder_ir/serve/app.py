@@ -3,15 +3,18 @@
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.convertors import Convertor, register_url_convertor
 from starlette.exceptions import HTTPException
+from starlette.responses import FileResponse
+from starlette.staticfiles import StaticFiles
 
 from coder_ir.errors import CoderError
 from coder_ir.retriever import Retriever
-from coder_ir.serve.gate import JSON, Gate, visit_of
+from coder_ir.serve.gate import FILES, JSON, PAGE, Gate, visit_of
 from coder_ir.serve.logs import failure_fields, log
 from coder_ir.serve.problems import (
     Problem,
@@ -28,6 +31,7 @@ _ABOUT = (
     "shape: code, message, advice, request_id."
 )
 
+_FILES = Path(__file__).parent / "page"
 _OURS = ("internal", "store_refused", "model_mismatch")  # for whoever runs the server to mend
 
 
@@ -70,9 +74,16 @@ def build(retriever: Retriever, settings: ServeSettings) -> FastAPI:
     app.add_middleware(Gate, settings=settings, metrics=service.metrics)
     for routes in (search_routes, document_routes, status_routes):
         app.include_router(routes(service))
+    app.get(PAGE, include_in_schema=False)(page)
+    app.mount(FILES, StaticFiles(directory=_FILES), name="page")
     for kind in (CoderError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer_error)
     return app
+
+
+async def page() -> Response:
+    """A search box over the index; all it loads lies under FILES."""
+    return FileResponse(_FILES / "index.html", headers={"cache-control": "no-cache"})
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

@@ -28,11 +28,20 @@ from coder_ir.serve.problems import (
 from coder_ir.serve.settings import ServeSettings
 
 JSON, LINES = "application/json", "application/x-ndjson"
-SEARCH, BATCH, DOCUMENTS = "/v1/search", "/v1/search/batch", "/v1/documents"
-OPEN = ("/healthz", "/readyz", "/openapi.json")  # no token needed
-_READS = {("POST", SEARCH): (JSON,), ("POST", BATCH): (JSON,)}
+SEARCH, BATCH, POOL, DOCUMENTS = "/v1/search", "/v1/search/batch", "/v1/pool", "/v1/documents"
+PAGE, FILES = "/", "/page"
+OPEN = ("/healthz", "/readyz", "/openapi.json", PAGE)  # no token needed
+_READS = {("POST", path): (JSON,) for path in (SEARCH, BATCH, POOL)}
 _WRITES = {("PUT", DOCUMENTS): (LINES, "application/jsonl", "application/jsonlines")}
 _BODIES = {**_READS, **_WRITES}
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    # The page asks nobody but this server, and runs nothing that did not come in a file of its own.
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+}
 _ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -69,7 +78,7 @@ class Gate:
                 visit.status = message["status"]
                 headers = MutableHeaders(scope=message)
                 headers["x-request-id"] = visit.request_id
-                headers["x-content-type-options"] = "nosniff"
+                headers.update(_HEADERS)
             await send(message)
 
         self.metrics.in_flight.inc()
@@ -106,7 +115,9 @@ class Gate:
     def _refusal(self, scope: Scope, headers: Headers) -> Problem | None:
         method, path = scope["method"], scope["path"]
         changes = method not in ("GET", "HEAD", "OPTIONS") and (method, path) not in _READS
-        if path not in OPEN and (problem := self._access("write" if changes else "read", headers)):
+        if not _is_open(path) and (
+            problem := self._access("write" if changes else "read", headers)
+        ):
             return problem
         if changes and self.settings.read_only and path.startswith(DOCUMENTS):
             return forbidden(
@@ -166,7 +177,9 @@ class Gate:
     def _note(self, scope: Scope, visit: _Visit) -> None:
         """One line of the log and the counts; the path as a template, for an id may be anything."""
         path = getattr(scope.get("route"), "path_format", "unmatched")
-        if scope["path"] in OPEN or (scope["method"], scope["path"]) in _BODIES:
+        if scope["path"].startswith(f"{FILES}/"):
+            path = FILES
+        elif scope["path"] in OPEN or (scope["method"], scope["path"]) in _BODIES:
             path = scope["path"]
         status = visit.status or 499  # the caller went away before an answer
         self.metrics.in_flight.dec()
@@ -183,6 +196,11 @@ class Gate:
             milliseconds=round(1000 * (time.perf_counter() - visit.began), 2),
             **extra,
         )
+
+
+def _is_open(path: str) -> bool:
+    """Whether anybody may read it: how the server is, and the page, which holds no document."""
+    return path in OPEN or path.startswith(f"{FILES}/")
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:

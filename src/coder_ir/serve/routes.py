@@ -7,8 +7,9 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 
 from coder_ir.errors import InvalidValue, NotFound
-from coder_ir.serve.gate import BATCH, DOCUMENTS, JSON, LINES, SEARCH
+from coder_ir.serve.gate import BATCH, DOCUMENTS, JSON, LINES, POOL, SEARCH
 from coder_ir.serve.metrics import CONTENT_TYPE
+from coder_ir.serve.pool import PoolOut
 from coder_ir.serve.schemas import (
     EXAMPLE,
     FILTERED,
@@ -19,6 +20,7 @@ from coder_ir.serve.schemas import (
     DocumentOut,
     ErrorOut,
     IndexOut,
+    PoolIn,
     SearchIn,
     SearchOut,
     StatusOut,
@@ -92,6 +94,11 @@ def search_routes(service: Service) -> APIRouter:
             )
         answers = await service.answers(wanted.searches)
         return json_answer(BatchOut(results=[SearchOut.of(answer) for answer in answers]))
+
+    @router.post(POOL, response_model=PoolOut, responses=refusals(413, 415, 422))
+    async def pool(wanted: PoolIn) -> Response:
+        """Candidates with every score, for a caller that ranks them itself; the page does."""
+        return json_answer(await service.pool(wanted))
 
     return router
 

@@ -1,7 +1,7 @@
 """What goes over the wire; the same words as `Ranking` and `SearchOptions`."""
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,7 +12,7 @@ from coder_ir.policies import policy_with
 from coder_ir.searching import SearchOptions
 from coder_ir.serve.batching import Answer, Question
 from coder_ir.serve.limits import Limits
-from coder_ir.types import Condition, Document, Filtered, Hit, Operator, Passage
+from coder_ir.types import Condition, Constraint, Document, Filtered, Hit, Operator, Passage
 
 Scalar = str | int | float | bool | None
 EXAMPLE: dict[str, Any] = {
@@ -42,43 +42,25 @@ class WhereIn(_In):
     values: list[Scalar] = Field(min_length=1)
 
 
-class SearchIn(_In):
-    """A search: the query and how to answer it."""
+class PoolIn(_In):
+    """What to look for, and among which documents."""
 
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
         allow_inf_nan=False,
-        json_schema_extra={"examples": [EXAMPLE, FILTERED]},
+        json_schema_extra={"examples": [{"query": EXAMPLE["query"]}]},
     )
 
     query: str = Field(min_length=1, description="What to look for, constraints included.")
-    k: int = Field(10, ge=1, description="Number of hits.")
-    policy: Literal["auto", "topical", "compatibility", "seq", "union"] = "auto"
-    alpha: float | None = Field(
-        None, ge=0, le=1, description="Weight of the topical side (seq, union)."
-    )
-    tau: float | None = Field(None, ge=-1, le=1, description="Least compatibility (seq).")
-    p: float | None = Field(None, ge=0, le=1, description="Quantile of the cut (union).")
     n: int = Field(100, ge=1, description="Documents each space brings to the pool.")
     where: list[str | WhereIn] = Field([], description="Metadata conditions; all must hold.")
     exclude: list[str] = Field([], description="What no hit should be about.")
     require: list[str] = Field([], description="What every hit should be about.")
-    mode: Literal["soft", "hard"] = Field("soft", description="hard drops what breaks them.")
-    max_risk: float = Field(1.0, ge=0, le=1, description="Drop what breaks the constraint more.")
-    verify: int = Field(0, ge=0, description="Documents a cross-encoder reads, from the top.")
-    explain: bool = Field(False, description="Name the sentence that decided each hit.")
 
     def question(self, limits: Limits) -> Question:
         """The search, within the limits."""
-        for name, seen, most in (
-            ("k", self.k, limits.k),
-            ("n", self.n, limits.n),
-            ("verify", self.verify, limits.verify),
-            ("where", len(self.where), limits.phrases),
-            ("exclude", len(self.exclude), limits.phrases),
-            ("require", len(self.require), limits.phrases),
-        ):
+        for name, seen, most in self._sizes(limits):
             if seen > most:
                 raise InvalidValue(f"{name} is limited to {most} on this server, got {seen}")
         texts = [w for w in self.where if isinstance(w, str)]
@@ -88,27 +70,60 @@ class SearchIn(_In):
                 f"a query, phrase or condition may have {limits.query_characters} characters on "
                 f"this server, got {longest}"
             )
-        return Question(self.query, self._options(limits))
+        return Question(self.query, self._options(self._conditions(limits)))
 
-    def _options(self, limits: Limits) -> SearchOptions:
+    def _sizes(self, limits: Limits) -> list[tuple[str, int, int]]:
+        return [
+            ("n", self.n, limits.n),
+            ("where", len(self.where), limits.phrases),
+            ("exclude", len(self.exclude), limits.phrases),
+            ("require", len(self.require), limits.phrases),
+        ]
+
+    def _conditions(self, limits: Limits) -> list[Condition]:
         where = [
             parse_condition(w)
             if isinstance(w, str)
             else Condition(w.field, w.operator, tuple(w.values))
             for w in self.where
         ]
-        if most := max((len(condition.values) for condition in where), default=0):
-            if most > limits.values:
-                raise InvalidValue(
-                    f"a condition may list {limits.values} values on this server, got {most}"
-                )
-        return SearchOptions(
+        most = max((len(condition.values) for condition in where), default=0)
+        if most > limits.values:
+            raise InvalidValue(
+                f"a condition may list {limits.values} values on this server, got {most}"
+            )
+        return where
+
+    def _options(self, where: list[Condition]) -> SearchOptions:
+        return SearchOptions(k=1, n=self.n, where=where, exclude=self.exclude, require=self.require)
+
+
+class SearchIn(PoolIn):
+    """A search: the query and how to answer it."""
+
+    model_config = ConfigDict(json_schema_extra={"examples": [EXAMPLE, FILTERED]})
+
+    k: int = Field(10, ge=1, description="Number of hits.")
+    policy: Literal["auto", "topical", "compatibility", "seq", "union"] = "auto"
+    alpha: float | None = Field(
+        None, ge=0, le=1, description="Weight of the topical side (seq, union)."
+    )
+    tau: float | None = Field(None, ge=-1, le=1, description="Least compatibility (seq).")
+    p: float | None = Field(None, ge=0, le=1, description="Quantile of the cut (union).")
+    mode: Literal["soft", "hard"] = Field("soft", description="hard drops what breaks them.")
+    max_risk: float = Field(1.0, ge=0, le=1, description="Drop what breaks the constraint more.")
+    verify: int = Field(0, ge=0, description="Documents a cross-encoder reads, from the top.")
+    explain: bool = Field(False, description="Name the sentence that decided each hit.")
+
+    def _sizes(self, limits: Limits) -> list[tuple[str, int, int]]:
+        more = [("k", self.k, limits.k), ("verify", self.verify, limits.verify)]
+        return [*more, *super()._sizes(limits)]
+
+    def _options(self, where: list[Condition]) -> SearchOptions:
+        return replace(
+            super()._options(where),
             k=self.k,
             policy=policy_with(self.policy, alpha=self.alpha, tau=self.tau, p=self.p),
-            n=self.n,
-            where=where,
-            exclude=self.exclude,
-            require=self.require,
             mode=self.mode,
             max_risk=self.max_risk,
             explain=self.explain,
@@ -197,6 +212,17 @@ class ConstraintOut(BaseModel):
     required: list[str]
     topic: str
 
+    @classmethod
+    def of(cls, stated: Constraint) -> Self:
+        """From the library's."""
+        return cls(
+            probability=stated.probability,
+            cues=list(stated.cues),
+            excluded=list(stated.excluded),
+            required=list(stated.required),
+            topic=stated.topic,
+        )
+
 
 class TimingOut(BaseModel):
     """Where the time went, in milliseconds."""
@@ -219,14 +245,10 @@ class SearchOut(BaseModel):
     def of(cls, answer: Answer) -> Self:
         """From the library's."""
         ranking = answer.ranking
-        stated: dict[str, Any] = {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(ranking.constraint).items()
-        }
         return cls(
             hits=[HitOut.of(hit) for hit in ranking],
             filtered=[FilteredOut.of(gone) for gone in ranking.filtered],
-            constraint=ConstraintOut(**stated),
+            constraint=ConstraintOut.of(ranking.constraint),
             timing=TimingOut(**{k: round(v, 3) for k, v in asdict(answer.timing).items()}),
         )
 
@@ -288,6 +310,11 @@ class SettingsOut(BaseModel):
     """How this server answers."""
 
     policy: str
+    policies: Annotated[
+        dict[str, dict[str, Any]], Field(description="Every policy with its default settings.")
+    ]
+    stated: Annotated[float, Field(description="Probability from which a constraint counts.")]
+    examples: Annotated[list[str], Field(description="Queries that this index can answer well.")]
     hybrid: bool
     calibrated: bool
     read_only: bool

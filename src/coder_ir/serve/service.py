@@ -5,15 +5,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 from coder_ir.errors import UploadStopped
 from coder_ir.intake import Added
+from coder_ir.policies import POLICIES
 from coder_ir.retriever import Retriever
-from coder_ir.searching import DEFAULT_POLICY
+from coder_ir.searching import DEFAULT_POLICY, STATED
 from coder_ir.serve.batching import Answer, Batcher, Question
 from coder_ir.serve.metrics import Metrics
-from coder_ir.serve.schemas import IndexOut, ModelOut, SearchIn, SettingsOut
+from coder_ir.serve.pool import PoolOut, pool_of
+from coder_ir.serve.schemas import IndexOut, ModelOut, PoolIn, SearchIn, SettingsOut
 from coder_ir.serve.settings import ServeSettings
 from coder_ir.serve.writing import Writer, within
 
@@ -60,6 +62,12 @@ class Service:
             questions.append(question)
         return await within(limits.timeout, asyncio.wrap_future(self.batcher.submit(questions)))
 
+    async def pool(self, wanted: PoolIn) -> PoolOut:
+        """The candidates for a query, not ranked."""
+        question = wanted.question(self.settings.limits)
+        self.retriever.check(question.query, question.options)
+        return await self.aside(partial(pool_of, self.retriever, question))
+
     async def upload(self, chunks: AsyncIterator[bytes], *, split: bool) -> Added:
         """Write a body of jsonl as it comes, and count what was written, whole or not."""
         try:
@@ -95,6 +103,9 @@ class Service:
             model=ModelOut(spec=retriever.encoder.spec, fingerprint=retriever.encoder.fingerprint),
             settings=SettingsOut(
                 policy=DEFAULT_POLICY,
+                policies={name: asdict(cast(Any, policy)) for name, policy in POLICIES.items()},
+                stated=STATED,
+                examples=list(settings.examples),
                 hybrid=retriever.lexical is not None,
                 calibrated=retriever.calibration is not None,
                 read_only=bool(settings.read_only),

@@ -1,5 +1,6 @@
 """What a server is told apart from its index."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from coder_ir.serve.auth import Tokens
@@ -13,3 +14,4 @@ class ServeSettings:
     tokens: Tokens = field(default_factory=Tokens)
     limits: Limits = field(default_factory=Limits)
     read_only: str = ""  # why nothing can be written, for people; "": it can
+    examples: Sequence[str] = ()  # queries that the page offers

@@ -1,0 +1,157 @@
+// The library's policies over a pool, so that moving a slider asks no server. A test holds this
+// file against the library.
+
+const rounded = (value) => Math.round(value * 1e12) / 1e12;
+const shown = (value) => value.toFixed(3);
+
+/** Positions by falling score; the pool comes sorted by id, which settles ties. */
+function bestFirst(scores) {
+  return scores.map((_, i) => i).sort((a, b) => scores[b] - scores[a] || a - b);
+}
+
+/** Best passage of each of the n best documents of a space. */
+function nearest(candidates, space, n) {
+  const best = new Map();
+  candidates.forEach((one, i) => {
+    const known = best.get(one.doc_id);
+    if (known === undefined || one[space] > candidates[known][space]) best.set(one.doc_id, i);
+  });
+  const found = [...best.values()];
+  found.sort((a, b) => candidates[b][space] - candidates[a][space] || a - b);
+  return found.slice(0, n);
+}
+
+/** The candidates that a policy would be given with this n. */
+export function narrowed(pool, spaces, n) {
+  const kept = new Set(spaces.flatMap((space) => nearest(pool.candidates, space, n)));
+  const old = [...kept].sort((a, b) => a - b);
+  const fresh = new Map(old.map((was, i) => [was, i]));
+  const candidates = old.map((was) => {
+    const one = pool.candidates[was];
+    const copies = one.copies.filter((i) => fresh.has(i)).map((i) => fresh.get(i));
+    return { ...one, copies, position: was };
+  });
+  return { ...pool, candidates };
+}
+
+function by(space) {
+  return ({ candidates }) => {
+    const scores = candidates.map((one) => one[space]);
+    const kept = bestFirst(scores).map((i) => ({ i, score: scores[i], why: "" }));
+    return { kept, dropped: [] };
+  };
+}
+
+function sequential({ candidates }, { alpha, tau }) {
+  if (!candidates.some((one) => one.compatibility >= tau)) {
+    const { kept } = by("topical")({ candidates });
+    const why = `Nothing reaches compatibility ${tau}, so the topical order stands.`;
+    return { kept: kept.map((verdict) => ({ ...verdict, why })), dropped: [] };
+  }
+  const scores = candidates.map((one) =>
+    rounded(alpha * one.topical + (1 - alpha) * one.compatibility));
+  const kept = [], dropped = [];
+  for (const i of bestFirst(scores)) {
+    const { topical, compatibility } = candidates[i];
+    const passes = compatibility >= tau;
+    const why = passes
+      ? `${alpha} × topic ${shown(topical)} + ${rounded(1 - alpha)} × compatibility ${shown(compatibility)}`
+      : `Filtered: compatibility ${shown(compatibility)} is below τ ${tau}`;
+    (passes ? kept : dropped).push({ i, score: scores[i], why });
+  }
+  return { kept, dropped };
+}
+
+/** Linear between the two nearest values, as numpy does it. */
+function quantile(values, p) {
+  const sorted = [...values].sort((a, b) => a - b);
+  const place = p * (sorted.length - 1);
+  const low = sorted[Math.floor(place)], high = sorted[Math.ceil(place)];
+  const part = place - Math.floor(place);
+  return part < 0.5 ? low + (high - low) * part : high - (high - low) * (1 - part);
+}
+
+function ranks(scores) {
+  const places = new Array(scores.length);
+  bestFirst(scores).forEach((i, rank) => { places[i] = rank + 1; });
+  return places;
+}
+
+function union({ candidates }, { alpha, p }) {
+  if (!candidates.length) return { kept: [], dropped: [] };
+  const topical = ranks(candidates.map((one) => one.topical));
+  const compatible = ranks(candidates.map((one) => one.compatibility));
+  const closeness = compatible.map((rank) => 1 / rank);
+  const cut = quantile(closeness, p);
+  const none = !closeness.some((value) => value >= cut);
+  const scores = closeness.map((value, i) => rounded(alpha * (1 / topical[i]) + (1 - alpha) * value));
+  const kept = [], dropped = [];
+  for (const i of bestFirst(scores)) {
+    const places = `number ${topical[i]} by topic, ${compatible[i]} by compatibility`;
+    const passes = none || closeness[i] >= cut;
+    const why = passes ? places : `Filtered: ${places} of ${candidates.length}`;
+    (passes ? kept : dropped).push({ i, score: scores[i], why });
+  }
+  return { kept, dropped };
+}
+
+function auto({ candidates, constraint }, s) {
+  const part = (constraint.probability - s.doubt) / (s.sure - s.doubt);
+  const share = Math.min(1, Math.max(0, part));
+  const names = constraint.excluded.length + constraint.required.length > 0;
+  const weight = share * s.strength * (names ? 1 : s.unnamed);
+  const topic = candidates.map((one) =>
+    one.topic === null ? one.topical : (1 - share) * one.topical + share * one.topic);
+  const highest = (values, one) => Math.max(...one.copies.map((i) => values[i]));
+  const compatibility = candidates.map((one) => one.compatibility);
+  const parts = candidates.map((one) => ({
+    level: highest(topic, one),
+    gain: weight * one.compatibility,
+    breach: share * (one.breach ?? 0),
+    deficit: highest(compatibility, one) - one.compatibility,
+  }));
+  const scores = parts.map(({ level, gain, breach, deficit }) =>
+    rounded(level + gain - s.exclusion * breach - s.rivalry * deficit));
+  const kept = bestFirst(scores).map((i) => {
+    const { level, gain, breach, deficit } = parts[i];
+    let why = `topic ${shown(level)}`;
+    if (share) why += ` + compatibility ${shown(gain)}`;
+    if (breach) why += ` − ${shown(s.exclusion * breach)} for what is ruled out`;
+    if (deficit) why += ` − ${shown(s.rivalry * deficit)} behind a near-copy`;
+    return { i, score: scores[i], why: share || deficit ? why : "no constraint was found" };
+  });
+  return { kept, dropped: [] };
+}
+
+const ORDERS = {
+  auto, seq: sequential, union, topical: by("topical"), compatibility: by("compatibility"),
+};
+
+/** What the risk limit drops joins what the policy dropped, all in the order of their scores. */
+function decide({ kept, dropped }, candidates, maxRisk) {
+  const risky = (verdict) => {
+    const { risk } = candidates[verdict.i];
+    return risk !== null && risk > maxRisk;
+  };
+  const late = kept.filter(risky).map((verdict) => {
+    const risk = candidates[verdict.i].risk.toFixed(2);
+    return { ...verdict, why: `Filtered: risk ${risk} is above ${maxRisk}` };
+  });
+  const gone = [...dropped, ...late].sort((a, b) => b.score - a.score || a.i - b.i);
+  return { kept: kept.filter((verdict) => !risky(verdict)), dropped: gone };
+}
+
+/** Hits and filtered documents, each by its best passage. */
+export function rank(pool, name, settings, { n, max_risk: maxRisk }) {
+  const part = narrowed(pool, settings.spaces, n);
+  const order = decide(ORDERS[name](part, settings), part.candidates, maxRisk);
+  const seen = new Set();
+  const first = (verdicts) => verdicts.flatMap(({ i, score, why }) => {
+    const one = part.candidates[i];
+    if (seen.has(one.doc_id)) return [];
+    seen.add(one.doc_id);
+    return [{ ...one, score, why }];
+  });
+  const hits = first(order.kept).map((hit, i) => ({ ...hit, rank: i + 1 }));
+  return { hits, filtered: first(order.dropped) };
+}
