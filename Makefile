@@ -6,10 +6,13 @@ DATA ?= ../shared/data
 TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
 RERANKER ?= ../shared/models/ms-marco-MiniLM-L12-int8-onnx
 
-.PHONY: demo test check bench model docs clean
+.PHONY: demo demo-page test check bench model docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/coder-ir demo
+
+demo-page: $(VENV)/.serve
+	$(BIN)/coder-ir demo --page
 
 test: $(VENV)/.dev
 	$(BIN)/pytest -n auto --dist loadfile
@@ -51,6 +54,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.core: $(VENV)/bin/python pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+	touch $@
+
+$(VENV)/.serve: $(VENV)/.core
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[serve]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.core

@@ -11,7 +11,7 @@ import typer
 from coder_ir.cli.talk import progress_bar
 
 if TYPE_CHECKING:
-    from coder_ir import Ranking
+    from coder_ir import Ranking, Retriever
     from coder_ir.datasets.sample import SampleQuery
 
 _SHOWN = 3
@@ -23,14 +23,19 @@ def demo(
         Path | None,
         typer.Option(help="Keep the sample index in this folder to search it yourself."),
     ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="Serve the sample to a browser; needs the extra serve.")
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port of the page; 0 takes one that is free.")] = 8000,
 ) -> None:
     """Index a sample corpus and show topical search and CoDeR side by side.
 
     Example: coder-ir demo --keep demo-index
+
+    Example: coder-ir demo --page
     """
     from coder_ir.datasets.sample import load_sample
     from coder_ir.retriever import Retriever
-    from coder_ir.searching import DEFAULT_POLICY, SearchOptions
 
     documents, queries = load_sample()
     folder = keep or Path(tempfile.mkdtemp(prefix="coder-ir-demo-"))
@@ -38,14 +43,40 @@ def demo(
         with Retriever.open(folder) as retriever:
             with progress_bar("encoding the sample", len(documents)) as done:
                 retriever.add(documents, progress=done)
-            texts = [query.text for query in queries]
-            plain = retriever.search_many(texts, SearchOptions(k=_SHOWN, policy="topical"))
-            ours = retriever.search_many(texts, SearchOptions(k=_SHOWN, policy=DEFAULT_POLICY))
+            if page:
+                _serve(retriever, [query.text for query in queries], port)
+            else:
+                _compare(retriever, queries)
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    _print(queries, plain, ours, len(documents))
-    _next_steps(keep)
+    if not page:
+        _next_steps(keep)
+
+
+def _serve(retriever: "Retriever", examples: list[str], port: int) -> None:
+    """Until Ctrl-C; a browser is opened where there is one."""
+    import webbrowser
+
+    from coder_ir.serve import ServeSettings, check_extra
+
+    check_extra()
+    from coder_ir.serve.running import run
+
+    def ready(url: str) -> None:
+        typer.echo(f"The page is at {url}\nCtrl-C ends it.")
+        webbrowser.open(url)
+
+    run(retriever, ServeSettings(examples=examples), host="127.0.0.1", port=port, ready=ready)
+
+
+def _compare(retriever: "Retriever", queries: "list[SampleQuery]") -> None:
+    from coder_ir.searching import DEFAULT_POLICY, SearchOptions
+
+    texts = [query.text for query in queries]
+    plain = retriever.search_many(texts, SearchOptions(k=_SHOWN, policy="topical"))
+    ours = retriever.search_many(texts, SearchOptions(k=_SHOWN, policy=DEFAULT_POLICY))
+    _print(queries, plain, ours, len(retriever))
 
 
 def _print(
@@ -132,6 +163,7 @@ def _next_steps(keep: Path | None) -> None:
     if keep is None:
         lines.append(f"  {program} demo --keep {folder}")
     lines += [
+        f"  {program} demo --page      # the same in a browser; needs the extra serve",
         f'  {program} search {folder} "snack without nuts" -k 3 --explain',
         f"  {program} index my-index corpus.jsonl      # your own documents: jsonl, CSV, .txt, .md",
     ]

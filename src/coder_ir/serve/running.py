@@ -3,6 +3,7 @@
 import logging
 import signal
 import socket
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from coder_ir.errors import InvalidValue, ServiceError
@@ -16,10 +17,18 @@ if TYPE_CHECKING:
     import uvicorn
 
 
-def run(retriever: Retriever, settings: ServeSettings, *, host: str, port: int) -> None:
+def run(
+    retriever: Retriever,
+    settings: ServeSettings,
+    *,
+    host: str,
+    port: int,
+    ready: Callable[[str], None] | None = None,
+) -> None:
     """Serve until SIGINT or SIGTERM, then finish what was accepted.
 
-    Port 0 takes one that is free; the first line of the log names it.
+    Port 0 takes one that is free; the first line of the log names it. `ready` is called with the
+    address once it takes connections.
     """
     check_address(host, settings.tokens)
     server = _server(retriever, settings)
@@ -39,6 +48,8 @@ def run(retriever: Retriever, settings: ServeSettings, *, host: str, port: int) 
         # uvicorn raises the signal anew once it is done; the index is still to be closed.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+        if ready:
+            ready(f"http://{shown}:{bound}/")
         server.run(sockets=[listening])
     if not server.started:
         raise ServiceError("the server could not start; the lines above say why")
