@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.main import get_command
 
 from coder_ir.cli.app import app
@@ -141,7 +140,7 @@ def test_the_real_command_takes_a_command_line(words):
 
 
 def test_an_option_that_the_command_does_not_have_is_found():
-    with pytest.raises(Exception, match="No such option.*--tokens"):
+    with pytest.raises(Exception, match=r"No such option.*--tokens"):
         parsed([*image_words(), "--tokens", "file"])
 
 

@@ -70,13 +70,26 @@ def test_searches_that_wait_share_one_call_of_the_encoder(hotels: Retriever, hel
     assert held.calls[0] == ["sea"]
     words = {"quiet", "hotel", "garden", "noisy", "garden, without club", "club"}
     assert set(held.calls[1]) == words
-    assert len(held.calls) == 3  # the last one for the phrases of both batches
+    assert len(held.calls) == 2  # the phrases are in it too
     assert found == [
         [hotels.search("sea")],
         [hotels.search("quiet", k=1)],
         [hotels.search("hotel", policy="union")],
         [hotels.search("garden", exclude=("club",)), hotels.search("noisy")],
     ]
+
+
+def test_workers_share_what_waits(hotels: Retriever, held: Held):
+    queries = batcher(hotels, workers=2)
+    futures = [queries.submit([question("sea")]), queries.submit([question("hotel")])]
+    until(lambda: len(held.calls) == 2)  # both are busy
+    futures += [queries.submit([question(word)]) for word in ("quiet", "noisy", "club", "garden")]
+    held.gate.set()
+    for future in futures:
+        assert future.result(10)
+    queries.close()
+    assert held.calls[2] == ["quiet", "noisy"]  # half of the four, whoever came first
+    assert max(map(len, held.calls)) == 2
 
 
 def test_a_batch_does_not_grow_past_its_size(hotels: Retriever, held: Held):

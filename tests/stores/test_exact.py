@@ -133,6 +133,17 @@ def test_an_index_emptied_by_removal_takes_rows_again(index, rows, query):
     assert index.top(query, 3, None)[0].tolist() == best_by_numpy(rows[:10], query, 3)[0].tolist()
 
 
+def test_a_search_leaves_the_number_of_threads_as_it_was(index, query):
+    faiss = pytest.importorskip("faiss")
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(before + 2)
+    try:
+        index.top(query, 3, None)
+        assert faiss.omp_get_max_threads() == before + 2
+    finally:
+        faiss.omp_set_num_threads(before)
+
+
 def test_rows_come_in_the_order_asked_for_and_may_repeat(index, rows):
     asked = np.array([5, 199, 0, 5])
     np.testing.assert_array_equal(index.rows(asked), rows[asked])

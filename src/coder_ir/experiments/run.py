@@ -68,7 +68,9 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "card": compose_card,
     "results": compose_results,
 }
-WHEN_NAMED = ("settings", "recipe", "torch", "probe")  # long, or in need of a language model
+WHEN_NAMED = (
+    *("settings", "recipe", "torch", "serving", "probe"),
+)  # long, or in need of a quiet machine or a language model
 _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tables
 
 

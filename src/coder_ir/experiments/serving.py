@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -99,24 +99,29 @@ def _build(index: Path, texts: list[str], count: int, model: str) -> None:
 def _server(index: Path) -> Iterator[tuple["subprocess.Popen[str]", int]]:
     """The real command in a process of its own, and its port."""
     command = [sys.executable, "-m", "coder_ir", "serve", str(index), "--port", "0"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        log = process.stderr
+        assert log
+        drain = threading.Thread(target=log.read, daemon=True)  # or it would fill up
+        try:
+            port = _port(log)
+            drain.start()
+            yield process, port
+        finally:
+            process.terminate()
+            if drain.is_alive():
+                drain.join()
+
+
+def _port(log: IO[str]) -> int:
+    """Where a server listens, as its log says once it answers."""
     port = 0
-    for line in process.stderr:
+    for line in log:
         row = json.loads(line)
         port = row.get("port", port)
         if "startup complete" in row["message"]:
-            break
-    else:
-        raise ServiceError(f"the server ended with {process.wait()} before it could be asked")
-    drain = threading.Thread(target=process.stderr.read, daemon=True)  # or it would fill up
-    drain.start()
-    try:
-        yield process, port
-    finally:
-        process.terminate()
-        process.wait()
-        drain.join()
+            return int(port)
+    raise ServiceError("the server ended before it could be asked; try it with: coder-ir serve")
 
 
 async def _with_writer(search: Coroutine[Any, Any, Heard], writing: Writing) -> Heard:

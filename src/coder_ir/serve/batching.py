@@ -107,14 +107,16 @@ class Batcher:
             self._answer(jobs)
 
     def _taken(self) -> list[_Job] | None:
-        """What waits, up to the size of a batch; None at the end."""
+        """A worker's share of what waits, up to the size of a batch; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closing)
             if not self._waiting:
                 return None
+            share = -(-self.waiting // self._limits.workers)  # the others take theirs
+            most = min(share, self._limits.together)
             jobs = [self._waiting.popleft()]
             size = len(jobs[0].questions)
-            while self._waiting and size + len(self._waiting[0].questions) <= self._limits.together:
+            while self._waiting and size + len(self._waiting[0].questions) <= most:
                 jobs.append(self._waiting.popleft())
                 size += len(jobs[-1].questions)
         return [job for job in jobs if job.future.set_running_or_notify_cancel()]

@@ -1,7 +1,8 @@
 """How much one request, and all of them together, may ask of the server."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
+from coder_ir.encoders.onnx import cores
 from coder_ir.errors import InvalidValue
 
 
@@ -19,10 +20,10 @@ class Limits:
     phrases: int = 32  # of exclude, require and where, each
     values: int = 200  # in one condition
     batch: int = 64  # searches in one request
-    together: int = 8  # searches encoded in one call
+    together: int = 4  # searches encoded in one call
     waiting: int = 256  # searches that wait, before others are sent away
     uploads: int = 8  # at the same time
-    workers: int = 2  # threads that answer searches; one ranks while another encodes
+    workers: int = field(default_factory=lambda: cores() + 1)  # threads that answer searches
     timeout: float = 30.0  # seconds for a search, and for the next piece of a body
     write_timeout: float = 300.0  # seconds for a batch of documents, its turn included
     grace: int = 60  # seconds that requests have to finish at shutdown

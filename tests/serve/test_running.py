@@ -1,0 +1,64 @@
+"""What a server listens on, and how its process is set up."""
+
+import socket
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+
+from coder_ir import Retriever
+from coder_ir.errors import InvalidValue, ServiceError
+from coder_ir.serve.running import listen, one_blas_thread
+from coder_ir.stores import SqliteStore
+from tests.conftest import FakeEncoder
+from tests.serve.conftest import HOTELS
+from tests.serve.fake_server import WORDS
+from tests.serve.live import fake_server
+
+
+def test_connections_send_small_answers_at_once():
+    with listen("127.0.0.1", 0) as listening:
+        with socket.create_connection(listening.getsockname()[:2]):
+            accepted, _ = listening.accept()
+            with accepted:
+                assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_a_kept_connection_is_answered_without_the_delay_of_an_acknowledgement(tmp_path: Path):
+    folder = tmp_path / "index"
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as retriever:
+        retriever.add(HOTELS)
+    with fake_server(folder) as server, httpx.Client(base_url=server.url) as client:
+        times = []
+        for _ in range(30):
+            began = time.perf_counter()
+            assert client.get("/healthz").status_code == 200
+            times.append(time.perf_counter() - began)
+    assert min(times) < 0.02  # with the delay every answer but the first takes 0.04 and more
+
+
+@pytest.mark.parametrize("port", [-1, 65536])
+def test_a_port_that_cannot_be_is_refused(port: int):
+    with pytest.raises(InvalidValue, match="a port is a number"):
+        listen("127.0.0.1", port)
+
+
+def test_an_address_of_another_machine_is_refused():
+    with pytest.raises(ServiceError, match=r"cannot listen on 192\.0\.2\.1"):
+        listen("192.0.2.1", 0)
+
+
+def test_small_products_wake_no_other_thread_inside():
+    threadpoolctl = pytest.importorskip("threadpoolctl", reason="needs the extra serve")
+    np.ones((2, 2)) @ np.ones((2, 2))
+
+    def threads() -> list[int]:
+        found = threadpoolctl.threadpool_info()
+        return [one["num_threads"] for one in found if one["user_api"] == "blas"]
+
+    before = threads()
+    with one_blas_thread():
+        assert set(threads()) == {1}
+    assert threads() == before
