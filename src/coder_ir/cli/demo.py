@@ -163,8 +163,8 @@ def _next_steps(keep: Path | None) -> None:
     if keep is None:
         lines.append(f"  {program} demo --keep {folder}")
     lines += [
-        f"  {program} demo --page      # the same in a browser; needs the extra serve",
         f'  {program} search {folder} "snack without nuts" -k 3 --explain',
         f"  {program} index my-index corpus.jsonl      # your own documents: jsonl, CSV, .txt, .md",
+        f"  {program} demo --page      # the same in a browser; needs the extra serve",
     ]
     typer.echo("\n".join(lines))

@@ -252,8 +252,12 @@ def each_batch(
     """
     alone = [[i] for i in range(len(tokens))]
     batches = alone if kind == "query" else list(by_length(tokens, runtime))
+    threads = min(runtime.threads or cores(), len(batches))
+    if threads <= 1:
+        yield from ((batch, run(batch)) for batch in batches)
+        return
     # A batch a core is faster than a batch on all cores: nothing waits inside an operator.
-    with ThreadPoolExecutor(runtime.threads or cores()) as workers:
+    with ThreadPoolExecutor(threads) as workers:
         yield from zip(batches, workers.map(run, batches), strict=True)
 
 

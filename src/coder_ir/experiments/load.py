@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from time import perf_counter
 
+from coder_ir.errors import ServiceError
+
 _LONGEST_LINE = 2**20
 _TOGETHER = 4  # documents a request
 
@@ -45,10 +47,13 @@ class Connection:
         """Status and body of the answer."""
         head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: {kind}\r\n"
         self._writer.write(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
-        lines = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
-        fields = dict(line.lower().split(": ", 1) for line in lines[1:] if line)
-        size = int(fields["content-length"])
-        return int(lines[0].split()[1]), await self._reader.readexactly(size)
+        try:
+            lines = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+            fields = dict(line.lower().split(": ", 1) for line in lines[1:] if line)
+            answer = await self._reader.readexactly(int(fields["content-length"]))
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise ServiceError("the server closed a connection that it should answer") from error
+        return int(lines[0].split()[1]), answer
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ async def _killed(process: "subprocess.Popen[str]", writing: Writing) -> None:
     task = asyncio.create_task(writing)
     await asyncio.sleep(2)
     process.send_signal(signal.SIGKILL)
-    with suppress(asyncio.IncompleteReadError, ConnectionError):
+    with suppress(ServiceError):
         await task
 
 

@@ -68,6 +68,7 @@ def _server(retriever: Retriever, settings: ServeSettings) -> "uvicorn.Server":
         server_header=False,
         lifespan="on",
         timeout_graceful_shutdown=settings.limits.grace,
+        timeout_keep_alive=settings.limits.idle,
     )
     return uvicorn.Server(config)
 
