@@ -30,6 +30,8 @@ class Settings:
         `exact`, `halfvec` and whatever libpq knows may follow `table`.
         """
         place = shown(address)
+        if "@" in address.partition("?")[2]:  # then a password holds the question mark
+            raise _unreadable(place)
         base, own, rest = split_query(address, _OWN)
         parts = _libpq(f"{base}?{rest}" if rest else base, place)
         return cls(
@@ -58,7 +60,7 @@ def _libpq(uri: str, place: str) -> dict[str, Any]:
     psycopg = import_psycopg()
     known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     names = [part.partition("=")[0] for part in uri.partition("?")[2].split("&") if part]
-    if unknown := next((name for name in names if name not in known and "@" not in name), None):
+    if unknown := next((name for name in names if name not in known), None):
         raise InvalidValue(
             f"{place} has an unknown parameter {unknown!r}; there are {', '.join(_OWN)} and "
             "those of libpq, such as sslmode"
@@ -66,14 +68,18 @@ def _libpq(uri: str, place: str) -> dict[str, Any]:
     try:
         parts: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(uri)
     except psycopg.ProgrammingError:
-        parts = {"host": "@"}
+        raise _unreadable(place) from None
     ports = str(parts.get("port") or "1").split(",")
     if "@" in str(parts.get("host", "")) or not all(port.isdigit() for port in ports):
-        raise InvalidValue(
-            f"{place} cannot be read as postgresql://user:password@host:port/database?table=NAME; "
-            "in user and password, write / ? @ : % as %2F %3F %40 %3A %25"
-        )
+        raise _unreadable(place)
     return parts
+
+
+def _unreadable(place: str) -> InvalidValue:
+    return InvalidValue(
+        f"{place} cannot be read as postgresql://user:password@host:port/database?table=NAME; "
+        "in user and password, write / ? @ : % as %2F %3F %40 %3A %25"
+    )
 
 
 def _conninfo(parts: dict[str, Any]) -> str:

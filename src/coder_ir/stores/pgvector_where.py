@@ -79,7 +79,7 @@ def _equal_to(value: Json) -> list[Json]:
     """The items a value equals: a number also the text that reads like it."""
     if value is None or isinstance(value, bool | str):
         return [value]
-    if isinstance(value, int | float) and not math.isnan(value):
+    if isinstance(value, int) or (isinstance(value, float) and not math.isnan(value)):
         return [comparable(value), str(value)]
     return [str(value)]
 
