@@ -14,7 +14,7 @@ from coder_ir.stores.pgvector_schema import (
     settle_dimensions,
 )
 from coder_ir.stores.pgvector_search import Asked, as_wire, search
-from coder_ir.stores.pgvector_where import fields_json
+from coder_ir.stores.pgvector_where import fields_json, storable
 from coder_ir.types import (
     Candidates,
     Condition,
@@ -142,7 +142,9 @@ class PgvectorStore:
         counts = [0]
 
         def remove(connection: "Connection") -> None:
-            found = connection.execute(self._sql(_DELETE), [_storable(doc_ids)]).rowcount
+            found = connection.execute(
+                self._sql(_DELETE), [list(filter(storable, doc_ids))]
+            ).rowcount
             if found:
                 connection.execute(self._sql(_COUNT_WRITE))
             counts.append(found)
@@ -164,7 +166,7 @@ class PgvectorStore:
     def _by_id(self, columns: str, doc_ids: Sequence[str]) -> dict[str, tuple[Any, ...]]:
         # Only column names of this file enter the statement.
         sql = f"SELECT {columns} FROM {{documents}} WHERE doc_id = ANY(%s)"
-        return {row[0]: row for row in self._rows(sql, [_storable(doc_ids)])}
+        return {row[0]: row for row in self._rows(sql, [list(filter(storable, doc_ids))])}
 
     def count(self) -> int:
         """Number of documents."""
@@ -278,28 +280,12 @@ def _document_row(record: Record) -> tuple[Any, ...]:
     parts: dict[str, Json] = {"id": document.doc_id, "title": document.title}
     parts |= {"text": document.text, "metadata": dict(document.metadata)}
     for part, value in parts.items():
-        if any("\0" in text for text in _texts(value)):
+        if not storable(value):
             raise InvalidValue(
-                f"PostgreSQL cannot store null characters, and the {part} of document "
-                f"{document.doc_id!r} holds one; take it out"
+                "PostgreSQL stores no null characters and no half surrogate pairs, and the "
+                f"{part} of document {document.doc_id!r} holds one; take it out"
             )
     return document.doc_id, document.title, document.text, metadata, fields, record.digest
-
-
-def _texts(value: Json) -> Iterator[str]:
-    """Every text inside a value, names of fields included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        yield from (text for item in value for text in _texts(item))
-    elif isinstance(value, dict):
-        yield from value
-        yield from (text for item in value.values() for text in _texts(item))
-
-
-def _storable(doc_ids: Sequence[str]) -> list[str]:
-    """PostgreSQL takes no null characters, so no document has such an id."""
-    return [doc_id for doc_id in doc_ids if "\0" not in doc_id]
 
 
 def _document(row: tuple[Any, ...]) -> Document:

@@ -91,6 +91,7 @@ class Connections:
 
     def _configure(self, connection: "Connection") -> None:
         connection.execute("SET jit = off")  # costs more than it saves on one short statement
+        connection.execute("SET default_transaction_isolation = 'read committed'")
         if self.read_only:
             connection.execute("SET default_transaction_read_only = on")
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coder_ir.stores.pgvector_schema import Tables
-from coder_ir.stores.pgvector_where import condition_sql
+from coder_ir.stores.pgvector_where import condition_sql, storable
 from coder_ir.stores.pool import (
     MARGIN,
     Found,
@@ -42,6 +42,10 @@ _NAMED = """named AS (
         FROM {passages} p WHERE p.document IN (SELECT id FROM named)
     ) AS s WHERE distance <= least + %(margin)s
 )"""
+_NOTHING = (
+    "SELECT NULL::bigint AS id, 0::float8 AS topical, 0::float8 AS compatibility, false AS named "
+    "WHERE false"
+)
 _POOL = """
 SELECT f.topical, f.compatibility, f.named, p.id, d.doc_id, d.id, p.number, p.start, p.stop,
        {send}(p.topical), {send}(p.compatibility)
@@ -75,15 +79,12 @@ class _Brought:
 
 def search(connection: "Connection", tables: Tables, asked: Asked, *, exact: bool) -> Candidates:
     """The pool, by the approximate indexes where they are there, unless `exact`."""
-    margin = _HALF_MARGIN if tables.vector == "halfvec" else MARGIN
-    statement, bound = _statement(asked)
-    bound["margin"] = margin
+    searching = _Search(connection, tables, asked, *_statement(asked))
     with connection.transaction():
         for wanted in widths(asked.n):
-            bound["wanted"] = wanted
-            brought = None if exact else _by_index(connection, tables, statement, bound, asked)
-            brought = brought or _by_scan(connection, tables, statement, bound, asked)
-            chosen = _chosen(brought, asked, wanted, margin)
+            brought = None if exact else searching.by_index(wanted)
+            brought = brought or searching.by_scan(wanted)
+            chosen = searching.chosen(brought, wanted)
             if chosen is not None:
                 vectors = VectorPair(*(brought.vectors.space(space)[chosen] for space in SPACES))
                 return as_candidates([brought.rows[i] for i in chosen], vectors, asked.query)
@@ -96,17 +97,15 @@ def _statement(asked: Asked) -> tuple[str, dict[str, Any]]:
     joined = f"JOIN {{documents}} d ON d.id = p.document WHERE {condition}" if asked.where else ""
     spaces = [space for space in SPACES if space in asked.spaces]
     tables = [_top(space, joined) for space in spaces]
-    parts = [_part(space) for space in spaces]
+    parts = [_NOTHING, *map(_part, spaces)]
     if asked.also:
         tables.append(_NAMED.replace("CONDITION", condition))
         parts.append("SELECT id, NULL::float8, NULL::float8, true FROM joining")
-    values: dict[str, Any] = {**bound, "also": _storable(asked.also), "n": asked.n}
+    values: dict[str, Any] = {**bound, "also": list(filter(storable, asked.also)), "n": asked.n}
     for space in SPACES:
         values[space] = as_text(asked.query.space(space)[0])
     head = f"WITH {', '.join(tables)}" if tables else ""
-    none = "SELECT NULL::bigint AS id, 0::float8 AS topical, 0::float8 AS compatibility, false "
-    none += "AS named WHERE false"
-    return head + _POOL.replace("PARTS", " UNION ALL ".join([none, *parts])), values
+    return head + _POOL.replace("PARTS", " UNION ALL ".join(parts)), values
 
 
 def _top(space: Space, joined: str) -> str:
@@ -122,91 +121,95 @@ def _part(space: Space) -> str:
     return f"SELECT id, {columns}, false FROM best_{space}"
 
 
-def _storable(doc_ids: Sequence[str]) -> list[str]:
-    """PostgreSQL takes no null characters, so no document has such an id."""
-    return [doc_id for doc_id in doc_ids if "\0" not in doc_id]
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """One search, in a transaction of its own."""
 
+    connection: "Connection"
+    tables: Tables
+    asked: Asked
+    statement: str
+    bound: dict[str, Any]
 
-def _by_index(
-    connection: "Connection", tables: Tables, statement: str, bound: dict[str, Any], asked: Asked
-) -> _Brought | None:
-    """None where there is no index, or it brings too few: a narrow condition, too many ties."""
-    wanted = bound["wanted"]
-    if wanted > _EF_MOST:
-        return None
-    row = connection.execute(
-        "SELECT set_config('enable_indexscan', 'on', true), "
-        "set_config('hnsw.ef_search', %s, true), to_regclass(quote_ident(%s)) IS NOT NULL",
-        [str(min(_EF_MOST, max(_EF_LEAST, 2 * wanted))), tables.index("compatibility")],
-    ).fetchone()
-    if not row or not row[2]:
-        return None
-    if tables.iterative:
-        connection.execute("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")
-    brought = _bring(connection, tables, statement, bound, asked)
-    counts = [int(np.isfinite(brought.raw[space]).sum()) for space in asked.spaces]
-    return brought if min(counts, default=0) >= wanted else None
+    @property
+    def margin(self) -> float:
+        """How far the server's scores may stray from the rounded ones."""
+        return _HALF_MARGIN if self.tables.vector == "halfvec" else MARGIN
 
-
-def _by_scan(
-    connection: "Connection", tables: Tables, statement: str, bound: dict[str, Any], asked: Asked
-) -> _Brought:
-    # Bitmap scans stay on for ids and conditions; an HNSW index has none.
-    connection.execute("SELECT set_config('enable_indexscan', 'off', true)")
-    return _bring(connection, tables, statement, bound, asked)
-
-
-def _bring(
-    connection: "Connection", tables: Tables, statement: str, bound: dict[str, Any], asked: Asked
-) -> _Brought:
-    # Never prepared: a plan for any LIMIT would not use the index.
-    cursor = connection.execute(tables.sql(statement), bound, prepare=False, binary=True)
-    found = cursor.fetchall()
-    vectors = (
-        _matrix([row[i] for row in found], tables.vector, dimensions=asked.query.space(s).shape[1])
-        for i, s in enumerate(SPACES, 9)
-    )
-    raw = np.array([row[:2] for row in found], dtype=np.float64).reshape(len(found), 2)
-    return _Brought(
-        [passage_row(row[3], row[4], row[5], row[6:9]) for row in found],
-        VectorPair(*vectors),
-        {space: -raw[:, i] for i, space in enumerate(SPACES)},
-        np.array([row[2] for row in found], dtype=np.bool_),
-    )
-
-
-def _chosen(brought: _Brought, asked: Asked, wanted: int, margin: float) -> list[int] | None:
-    """Positions of the pool; None where the statement has to bring more."""
-    chosen: set[int] = set()
-    for space in asked.spaces:
-        raw = brought.raw[space]
-        positions = np.flatnonzero(np.isfinite(raw))
-        floor = float(raw[positions].min()) if len(positions) >= wanted else -np.inf
-        best = _best(brought, space, asked, positions, floor=floor, n=asked.n, margin=margin)
-        if best is None:
+    def by_index(self, wanted: int) -> _Brought | None:
+        """None where there is no index, or it brings too few: a narrow condition, many ties."""
+        if wanted > _EF_MOST:
             return None
-        chosen.update(best)
-    positions = np.flatnonzero(brought.named)
-    named = _best(
-        brought, "topical", asked, positions, floor=-np.inf, n=len(positions), margin=margin
-    )
-    return sorted(chosen.union(named or ()))
+        ef_search = str(min(_EF_MOST, max(_EF_LEAST, 2 * wanted)))
+        row = self.connection.execute(
+            "SELECT set_config('enable_indexscan', 'on', true), "
+            "set_config('hnsw.ef_search', %s, true), to_regclass(quote_ident(%s)) IS NOT NULL",
+            [ef_search, self.tables.index("compatibility")],
+        ).fetchone()
+        if not row or not row[2]:
+            return None
+        if self.tables.iterative:
+            self.connection.execute("SET LOCAL hnsw.iterative_scan = strict_order")
+        brought = self._bring(wanted)
+        counts = [int(np.isfinite(brought.raw[space]).sum()) for space in self.asked.spaces]
+        return brought if min(counts, default=0) >= wanted else None
 
+    def by_scan(self, wanted: int) -> _Brought:
+        """Look at every passage."""
+        # Bitmap scans stay on for ids and conditions; an HNSW index has none.
+        self.connection.execute("SET LOCAL enable_indexscan = off")
+        return self._bring(wanted)
 
-def _best(
-    brought: _Brought,
-    space: Space,
-    asked: Asked,
-    positions: NDArray[np.int64],
-    *,
-    floor: float,
-    n: int,
-    margin: float,
-) -> list[int] | None:
-    scores = cosine(brought.vectors.space(space)[positions], asked.query.space(space)[0])
-    found = Found([brought.rows[i] for i in positions], scores, floor)
-    best = best_documents(found, n, margin=margin)
-    return None if best is None else positions[best].tolist()
+    def _bring(self, wanted: int) -> _Brought:
+        # Never prepared: a plan for any LIMIT would not use the index.
+        found = self.connection.execute(
+            self.tables.sql(self.statement),
+            {**self.bound, "wanted": wanted, "margin": self.margin},
+            prepare=False,
+            binary=True,
+        ).fetchall()
+        raw = np.array([row[:2] for row in found], dtype=np.float64).reshape(len(found), 2)
+        vectors = (self._matrix([row[i] for row in found], s) for i, s in enumerate(SPACES, 9))
+        return _Brought(
+            [passage_row(row[3], row[4], row[5], row[6:9]) for row in found],
+            VectorPair(*vectors),
+            {space: -raw[:, i] for i, space in enumerate(SPACES)},
+            np.array([row[2] for row in found], dtype=np.bool_),
+        )
+
+    def _matrix(self, sent: Sequence[bytes], space: Space) -> Floats:
+        """Vectors as the server sends them, (n, dimensions)."""
+        if not sent:
+            return np.empty((0, self.asked.query.space(space).shape[1]), dtype=np.float32)
+        octets = np.frombuffer(b"".join(sent), dtype=np.uint8).reshape(len(sent), -1)
+        numbers = np.ascontiguousarray(octets[:, _HEAD:]).view(_WIRE[self.tables.vector])
+        return numbers.astype(np.float32)
+
+    def chosen(self, brought: _Brought, wanted: int) -> list[int] | None:
+        """Positions of the pool; None where the statement has to bring more."""
+        pool: set[int] = set()
+        for space in self.asked.spaces:
+            raw = brought.raw[space]
+            positions = np.flatnonzero(np.isfinite(raw))
+            floor = float(raw[positions].min()) if len(positions) >= wanted else -np.inf
+            best = best_documents(
+                self._found(brought, space, positions, floor), self.asked.n, margin=self.margin
+            )
+            if best is None:
+                return None
+            pool.update(positions[best].tolist())
+        positions = np.flatnonzero(brought.named)
+        named = best_documents(
+            self._found(brought, "topical", positions, -np.inf), max(1, len(positions))
+        )
+        return sorted(pool.union(positions[named or []].tolist()))
+
+    def _found(
+        self, brought: _Brought, space: Space, positions: NDArray[np.int64], floor: float
+    ) -> Found:
+        vector = self.asked.query.space(space)[0]
+        scores = cosine(brought.vectors.space(space)[positions], vector)
+        return Found([brought.rows[i] for i in positions], scores, floor)
 
 
 def as_text(vector: Floats) -> str:
@@ -217,11 +220,3 @@ def as_text(vector: Floats) -> str:
 def as_wire(vector: Floats, kind: str) -> bytes:
     """A vector as the server receives it in binary."""
     return len(vector).to_bytes(2) + b"\0\0" + vector.astype(_WIRE[kind]).tobytes()
-
-
-def _matrix(sent: Sequence[bytes], kind: str, *, dimensions: int) -> Floats:
-    """Vectors as the server sends them, (n, dimensions)."""
-    if not sent:
-        return np.empty((0, dimensions), dtype=np.float32)
-    octets = np.frombuffer(b"".join(sent), dtype=np.uint8).reshape(len(sent), -1)
-    return np.ascontiguousarray(octets[:, _HEAD:]).view(_WIRE[kind]).astype(np.float32)

@@ -8,7 +8,6 @@ import json
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from coder_ir.types import Condition, Json
 
@@ -68,7 +67,7 @@ def _equals(condition: Condition, name: str) -> tuple[str, dict[str, str]]:
     bound: dict[str, str] = {}
     for value in condition.values:
         for one in _equal_to(value):
-            if _storable(one) and _storable(condition.field):
+            if storable(one) and storable(condition.field):
                 bound[f"{name}_{len(bound)}"] = json.dumps({condition.field: one})
                 bound[f"{name}_{len(bound)}"] = json.dumps({condition.field: [one]})
     tests = [f"d.fields @> %({parameter})s::jsonb" for parameter in bound]
@@ -86,7 +85,7 @@ def _equal_to(value: Json) -> list[Json]:
 
 def _ordered(condition: Condition, name: str) -> tuple[str, dict[str, str]]:
     limit = condition.values[0]
-    if not _storable(condition.field) or limit != limit:  # noqa: PLR0124 - not a number
+    if not storable(condition.field) or limit != limit:  # noqa: PLR0124 - not a number
         return "false", {}
     field, value = f"{name}_field", f"{name}_value"
     # The operator is one of four literals that Condition has checked.
@@ -95,8 +94,12 @@ def _ordered(condition: Condition, name: str) -> tuple[str, dict[str, str]]:
     return f"EXISTS ({items})", bound
 
 
-def _storable(value: Any) -> bool:
-    """Whether PostgreSQL could hold this; what it cannot, no document has."""
+def storable(value: Json) -> bool:
+    """Whether PostgreSQL could hold this as text or in it; what it cannot, no document has."""
+    if isinstance(value, list):
+        return all(map(storable, value))
+    if isinstance(value, dict):
+        return all(map(storable, (*value, *value.values())))
     if not isinstance(value, str):
         return True
     try:
