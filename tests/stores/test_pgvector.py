@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from coder_ir.datasets.sample import sample_documents_file
 from coder_ir.errors import InvalidValue, MissingExtra, NotFound, StoreError
 from coder_ir.stores import SqliteStore, open_store, pgvector_connections
 from coder_ir.stores import pgvector as module
@@ -661,3 +662,54 @@ def test_vectors_too_wide_for_an_index_are_searched_exactly(postgres):
     found = store.candidates(VectorPair(wide[:1], wide[:1]), n=1, spaces=BOTH)
     assert list(found.doc_ids) == ["a"]
     store.close()
+
+
+# --- from outside
+
+
+def test_a_dump_that_is_restored_elsewhere_is_the_same_index(store, postgres, table, database):
+    store.write([record("a", metadata={"x": 1e23}), record("b", EAST)])
+    account = {"PGPASSWORD": PASSWORD, "PGHOST": "127.0.0.1", "PGPORT": str(postgres.port)}
+    names = [f"--table={table}{suffix}" for suffix in ("", "_passages", "_meta")]
+    dump = subprocess.run(
+        [postgres.programs / "pg_dump", "-U", USER, *names, "postgres"],
+        env=account,
+        check=True,
+        capture_output=True,
+    )
+    subprocess.run(
+        [
+            *(postgres.programs / "psql", "-U", USER, "-d", database, "-v", "ON_ERROR_STOP=1"),
+            *("-c", "CREATE EXTENSION IF NOT EXISTS vector", "-f", "-"),
+        ],
+        env=account,
+        input=dump.stdout,
+        check=True,
+        capture_output=True,
+    )
+    other = PgvectorStore(postgres.address(table, database=database))
+    assert list(other.documents()) == list(store.documents())
+    assert other.state() == store.state()
+    pools = [one.candidates(NORTH, n=5, spaces=BOTH) for one in (other, store)]
+    assert same(*pools)
+    other.write([record("c")])
+    assert other.count() == 3
+    other.close()
+
+
+def test_the_command_line_takes_an_address_and_never_shows_its_password(
+    cli, postgres, table, tmp_path
+):
+    lines = sample_documents_file().read_text(encoding="utf-8").splitlines()[:12]
+    docs = tmp_path / "docs.jsonl"
+    docs.write_text("\n".join(lines), encoding="utf-8")
+    found = []
+    for index in (postgres.address(table), str(tmp_path / "index")):
+        done = cli("index", index, docs, "--threads", 1)
+        assert (done.code, "12 documents written" in done.err) == (0, True)
+        assert PASSWORD not in done.err and "p%40ss" not in done.err
+        query = ("a quiet hotel, nothing near nightlife", "--json", "--threads", 1)
+        found.append(cli("search", index, *query).rows)
+        found.append(cli("search", index, *query, "--hybrid").rows)
+    assert found[:2] == found[2:]
+    assert len(found[0]) == 10
