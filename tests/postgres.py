@@ -12,11 +12,16 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+
+try:
+    import psutil  # comes with the server's package
+except ImportError:
+    psutil = None
 
 USER, PASSWORD = "keeper", "p@ss/wörd?:%1"
 _ACCOUNT = "nobody"  # PostgreSQL refuses to run as root
@@ -29,7 +34,6 @@ class Postgres:
     programs: Path
     folder: Path
     port: int
-    environment: dict[str, str] = field(default_factory=dict)
 
     def address(self, table: str, *, database: str = "postgres", **more: str) -> str:
         return self.address_of(USER, PASSWORD, table, database=database, **more)
@@ -70,8 +74,6 @@ class Postgres:
 
     def kill(self) -> None:
         """End the server and each of its processes with SIGKILL."""
-        import psutil
-
         server = psutil.Process(int((self.folder / "data/postmaster.pid").read_text().split()[0]))
         children = server.children(recursive=True)
         for process in (server, *children):

@@ -402,7 +402,7 @@ for start in range(0, total, batch):
     print(start, flush=True)
 store.close()
 """
-TOTAL, BATCH = 800, 20
+TOTAL, BATCH = 2000, 20
 
 
 def ingesting(index: str) -> Sequence[str]:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
     from coder_ir.stores.pgvector_connections import Connection
 
-_LOCK = 0x636F646572  # advisory; one process at a time makes or changes tables
+# Advisory locks: one process at a time makes or changes tables, and one makes a table's indexes,
+# which takes long and must keep nobody from opening another index.
+_LOCK = 0x636F646572
+_INDEX_LOCK = 0x636F6465
 _HALFVEC_SINCE = (0, 7)
 _ITERATIVE_SINCE = (0, 8)
 _INDEXABLE = {"vector": 2000, "halfvec": 4000}  # dimensions an HNSW index takes at most
@@ -248,7 +251,8 @@ def make_indexes(connection: "Connection", tables: Tables) -> None:
     if found is None or not found.indexable(tables.vector):
         return
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        key = [_INDEX_LOCK, tables.table]
+        connection.execute("SELECT pg_advisory_xact_lock(%s, hashtext(%s))", key)
         for space in ("topical", "compatibility"):
             statement = (
                 "CREATE INDEX IF NOT EXISTS {index} ON {passages} "
