@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from coder_ir.errors import InvalidValue, StoreError
+from coder_ir.errors import StoreError
 from coder_ir.stores.pgvector_address import Settings, import_psycopg
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Connections:
                 self._pool.close()
                 self._pool = None
 
-    def refusal(self, error: "psycopg.Error") -> StoreError | InvalidValue:
+    def refusal(self, error: "psycopg.Error") -> StoreError:
         """An error of PostgreSQL as this project says it; the password is in none."""
         text = " ".join((error.diag.message_primary or str(error)).split())
         if self.settings.password:
@@ -114,7 +114,8 @@ class Connections:
                 return StoreError(said.format(place=place, text=text))
         if error.sqlstate is None or error.sqlstate.startswith(("08", "57P")):
             return StoreError(
-                f"cannot reach {place}: {text}; check that the server runs, and host and port"
+                f"cannot reach {place}: {text}; check that the server runs, and host, port and "
+                "account in the address"
             )
         return StoreError(f"{place}: {text} (PostgreSQL error {error.sqlstate})")
 
