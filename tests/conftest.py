@@ -17,6 +17,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Floats, Kind, Progress, Span, VectorPair
 from coder_ir.vectors import unit_rows
+from tests.postgres import Postgres, running
 
 SHARED = Path(__file__).parents[2] / "shared"
 
@@ -27,6 +28,13 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("needs the benchmark data, which is not on this machine")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    """One PostgreSQL server for all tests that ask for it."""
+    with running() as server:
+        yield server
 
 
 class FakeEncoder:

@@ -32,6 +32,7 @@ WITHIN_A_GROUP = {("types", "errors")}
 HEAVY = (
     *("torch", "faiss", "onnxruntime", "sentence_transformers"),
     *("fastapi", "uvicorn", "pydantic", "httpx", "prometheus_client"),
+    *("psycopg", "psycopg_pool"),
 )
 
 

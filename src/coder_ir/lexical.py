@@ -164,8 +164,11 @@ class LexicalIndex:
 class StoredLexical:
     """BM25 over a store's documents, counted anew as soon as they have changed."""
 
-    def __init__(self, store: Store, folder: Path, *, read_only: bool = False) -> None:
-        """Counts are kept in `folder`, or only read from there; nothing is counted yet."""
+    def __init__(self, store: Store, folder: Path | None, *, read_only: bool = False) -> None:
+        """Counts are kept in `folder`, or only read from there; nothing is counted yet.
+
+        Without a folder they are kept in memory.
+        """
         self._store = store
         self._folder = folder
         self._read_only = read_only
@@ -190,14 +193,16 @@ class StoredLexical:
             return self._index
 
     def _loaded(self, state: str) -> LexicalIndex | None:
-        fits = self._folder.is_dir() and saved_stamp(self._folder) == state
-        return LexicalIndex.load(self._folder) if fits else None
+        folder = self._folder
+        if folder is None or not folder.is_dir() or saved_stamp(folder) != state:
+            return None
+        return LexicalIndex.load(folder)
 
     def _counted(self, state: str) -> LexicalIndex:
         documents = list(self._store.documents())
         ids, texts = [d.doc_id for d in documents], [d.content for d in documents]
         index = LexicalIndex.build(ids, texts, stamp=state)
-        if not self._read_only:
+        if self._folder is not None and not self._read_only:
             index.save(self._folder)
         return index
 

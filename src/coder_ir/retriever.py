@@ -31,7 +31,7 @@ from coder_ir.searching import (
     stated,
     verified,
 )
-from coder_ir.stores import open_store
+from coder_ir.stores import index_folder, open_store
 from coder_ir.types import (
     Candidates,
     Condition,
@@ -107,19 +107,21 @@ class Retriever:
         """Open an index, created if absent.
 
         Args:
-            index: a folder.
+            index: a folder, or the address of a store (docs/stores.md).
             model: a model folder or `TOPICAL+COMPATIBILITY`; None takes the one the index was
                 built with, or the built-in one for a new index.
             read_only: never write; an index that is not there is an error.
             runtime: threads, batch size and token limit.
-            hybrid: find documents by their words (BM25) as well as by their vectors.
+            hybrid: find documents by their words (BM25) as well as by their vectors; behind an
+                address, words are counted anew by every process.
         """
         store = open_store(index, read_only=read_only)
         try:
             stamp = store.stamp()
             spec = model or (stamp.spec if stamp else BUILT_IN)
             encoder = load_encoder(spec, runtime=runtime)
-            kept = Path(index) / LEXICAL
+            folder = index_folder(index)
+            kept = None if folder is None else folder / LEXICAL
             lexical = StoredLexical(store, kept, read_only=read_only) if hybrid else None
             return cls(encoder, store, calibration=load_calibration(spec), lexical=lexical)
         except BaseException:

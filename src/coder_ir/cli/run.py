@@ -219,8 +219,11 @@ class _Other:
         from coder_ir.baselines.asked import Asked
         from coder_ir.baselines.by_vector import Indexed
         from coder_ir.baselines.registry import Workplace, open_system
+        from coder_ir.stores import index_folder
 
-        folder = Path(index) if os.access(index, os.W_OK) else None
+        folder = index_folder(index)
+        if folder is not None and not os.access(folder, os.W_OK):
+            folder = None
         base = Indexed(retriever.encoder, retriever.store)
         with self._decomposer(folder, queries) as decomposer:
             work = Workplace(base, decomposer, folder, encoder=self.encoder, runtime=runtime)
@@ -249,8 +252,8 @@ class _Other:
             yield Rules()
         elif folder is None:
             raise InvalidValue(
-                "the index folder cannot be written to, so that answers that are paid for could "
-                "not be kept; copy the index to a folder of your own"
+                "the index has no folder that can be written to, so that answers that are paid "
+                "for could not be kept; build the index in a folder of your own"
             )
         else:
             with self._asked(self.llm, folder) as asked:

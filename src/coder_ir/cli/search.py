@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from coder_ir import Ranking, SearchOptions
     from coder_ir.types import Constraint, Policy
 
-Index = Annotated[str, typer.Argument(help="Folder of the index.", metavar="INDEX")]
+Index = Annotated[str, typer.Argument(help="Folder or address of the index.", metavar="INDEX")]
 Model = Annotated[
     str | None,
     typer.Option(
@@ -96,22 +96,25 @@ def index(
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.lexical import LEXICAL
     from coder_ir.retriever import Retriever
+    from coder_ir.stores import index_folder, shown
 
     check_sources(docs)
     runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
-    counted = (Path(index) / LEXICAL).is_dir()  # before: then they are kept up to date
+    folder = index_folder(index)
+    # Words counted before are kept up to date.
+    counted = folder is not None and (folder / LEXICAL).is_dir()
     with Retriever.open(index, model=model, runtime=runtime, hybrid=hybrid or counted) as retriever:
         documents = read_documents(docs, Columns(id_field, text_field, title_field))
         try:
             with progress_bar("indexing", count_documents(docs)) as done:
                 added = retriever.add(documents, split=split, progress=done)
         except KeyboardInterrupt:
-            say(f"stopped: {len(retriever)} documents are in {index}; run it again to go on")
+            say(f"stopped: {len(retriever)} documents are in {shown(index)}; run it again to go on")
             raise typer.Exit(1) from None
         if retriever.lexical:
             retriever.lexical.refresh()
         say(
-            f"{index}: {added.written} documents written, {added.unchanged} unchanged, "
+            f"{shown(index)}: {added.written} documents written, {added.unchanged} unchanged, "
             f"{len(retriever)} in all"
         )
 

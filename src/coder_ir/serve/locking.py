@@ -9,6 +9,7 @@ from typing import NamedTuple
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.errors import StoreError
 from coder_ir.retriever import Retriever
+from coder_ir.stores import index_folder
 from coder_ir.stores.sqlite import FILE
 
 LOCK = f"{FILE}.serve-lock"
@@ -34,7 +35,8 @@ def opened(
     """Open an index to write, or read-only where another server already writes it."""
     wanted = not read_only
     # A store behind an address keeps its writers apart itself.
-    lock = _unlocked(wanted) if "://" in index else writer_lock(Path(index), wanted=wanted)
+    folder = index_folder(index)
+    lock = _unlocked(wanted) if folder is None else writer_lock(folder, wanted=wanted)
     with lock as reason:
         retriever = Retriever.open(
             index, model=model, read_only=bool(reason), runtime=runtime, hybrid=hybrid

@@ -1,17 +1,27 @@
 """Documents with two vectors a passage; stores know no encoder."""
 
+from importlib import import_module
 from pathlib import Path
 
 from coder_ir.errors import InvalidValue
+from coder_ir.stores.address import STORES, index_folder, scheme_of, shown
 from coder_ir.stores.sqlite import SqliteStore
 from coder_ir.types import Store
 
-__all__ = ["SqliteStore", "open_store"]
+__all__ = ["SqliteStore", "index_folder", "open_store", "shown"]
 
 
 def open_store(index: str | Path, *, read_only: bool = False) -> Store:
-    """The store behind an INDEX: a folder is the embedded one, created if absent."""
-    if "://" in str(index):
-        scheme = str(index).split("://")[0]
-        raise InvalidValue(f"an index is a folder; no store is known for {scheme}:// addresses")
-    return SqliteStore(Path(index), read_only=read_only)
+    """The store behind an INDEX: a folder is the embedded one; created if absent."""
+    scheme = scheme_of(index)
+    if scheme is None:
+        return SqliteStore(Path(index), read_only=read_only)
+    if scheme not in STORES:
+        known = ", ".join(f"{name}:" for name in STORES)
+        raise InvalidValue(
+            f"no store is known for {scheme}:// addresses; an index is a folder, or an address "
+            f"that begins with one of {known}"
+        )
+    module, _, name = STORES[scheme].partition(":")
+    opened: Store = getattr(import_module(module), name)(index, read_only=read_only)
+    return opened

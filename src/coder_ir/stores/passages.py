@@ -1,25 +1,13 @@
 """The searchable part of a store in memory: passages, their documents and both vector sets."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from coder_ir.stores.exact import ExactIndex, Mask, Positions
-from coder_ir.types import Candidates, Floats, Passage, Space, Span, VectorPair
-from coder_ir.vectors import best_first, cosine
-
-_MARGIN = 1e-5  # how far float32 search scores may stray from the rounded ones
-
-
-@dataclass(frozen=True, slots=True)
-class PassageRow:
-    """One passage as the store keeps it."""
-
-    row_id: int
-    doc_id: str
-    document: int  # row id of its document
-    passage: Passage
+from coder_ir.stores.pool import Found, PassageRow, as_candidates, best_documents, widths
+from coder_ir.types import Candidates, Floats, Space, VectorPair
+from coder_ir.vectors import cosine
 
 
 class PassageTable:
@@ -80,55 +68,28 @@ class PassageTable:
         if len(also):
             chosen = self.allowed(also)
             found |= self._best_documents("topical", query.topical[0], len(also), chosen)
-        order = sorted(found, key=lambda i: (self._rows[i].doc_id, self._rows[i].passage.number))
-        positions = np.array(order, dtype=np.int64)
-        rows = self._indexes["topical"].rows(positions)
-        return Candidates(
-            doc_ids=[self._rows[i].doc_id for i in order],
-            passages=[self._rows[i].passage for i in order],
-            topical=cosine(rows, query.topical[0]),
-            compatibility=cosine(
-                self._indexes["compatibility"].rows(positions), query.compatibility[0]
-            ),
-            rows=rows,
+        positions = np.array(sorted(found), dtype=np.int64)
+        vectors = VectorPair(
+            self._indexes["topical"].rows(positions), self._indexes["compatibility"].rows(positions)
         )
+        return as_candidates([self._rows[i] for i in positions], vectors, query)
 
     def _best_documents(
         self, space: Space, vector: Floats, n: int, allowed: Mask | None
     ) -> set[int]:
-        """Position of the best passage of each of the n best documents, ties by ascending id.
-
-        Widens the search until n documents are in and every tie at the cut has been seen.
-        """
+        """Position of the best passage of each of the n best documents, ties by ascending id."""
         index = self._indexes[space]
         reachable = len(self) if allowed is None else int(allowed.sum())
-        wanted = n + 16
-        while True:
-            positions, raw = index.top(vector, wanted, allowed)
-            scores = cosine(index.rows(positions), vector)
-            best = self._best_passages(positions.tolist(), scores.tolist())
-            ids = [self._rows[i].doc_id for i in best]
-            first = best_first(list(best.values()), ids, n)
-            exhausted = len(positions) >= reachable or wanted >= reachable
-            order = list(best)
-            if exhausted:
-                return {order[i] for i in first}
-            if len(best) > n and raw[-1] < best[order[first[-1]]] - _MARGIN:
-                return {order[i] for i in first}
-            wanted = min(wanted * 4, reachable)
-
-    def _best_passages(self, positions: list[int], scores: list[float]) -> dict[int, float]:
-        """For each document its best passage's position and score; ties go to the earlier one."""
-        best: dict[int, tuple[float, int, int]] = {}  # document: score, -number, position
-        for position, score in zip(positions, scores, strict=True):
-            row = self._rows[position]
-            entry = (score, -row.passage.number, position)
-            if row.document not in best or entry > best[row.document]:
-                best[row.document] = entry
-        return {position: score for score, _, position in best.values()}
-
-
-def passage_row(row_id: int, doc_id: str, document: int, part: tuple[int, int, int]) -> PassageRow:
-    """A row from the plain numbers a database returns: passage number, start, end."""
-    number, start, end = part
-    return PassageRow(row_id, doc_id, document, Passage(number, Span(start, end)))
+        for wanted in widths(n):
+            positions, raw = index.top(vector, max(1, min(wanted, reachable)), allowed)
+            best = best_documents(
+                Found(
+                    [self._rows[i] for i in positions],
+                    cosine(index.rows(positions), vector),
+                    -np.inf if wanted >= reachable else float(raw[-1]),
+                ),
+                n,
+            )
+            if best is not None:
+                return {int(positions[i]) for i in best}
+        raise AssertionError("unreachable: the widest search sees every passage")

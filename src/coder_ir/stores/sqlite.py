@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coder_ir.errors import NotFound, StoreError
-from coder_ir.stores.passages import PassageTable, passage_row
+from coder_ir.stores.passages import PassageTable
+from coder_ir.stores.pool import passage_row
 from coder_ir.stores.where import document_ids_sql
 from coder_ir.types import (
     Candidates,
