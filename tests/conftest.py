@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Floats, Kind, Progress, Span, VectorPair
 from coder_ir.vectors import unit_rows
+
+# Haystack sends usage figures unless it is told not to before it is imported.
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 SHARED = Path(__file__).parents[2] / "shared"
 
