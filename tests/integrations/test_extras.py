@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from coder_ir.errors import MissingExtra
+from coder_ir.integrations.mteb import CoderSearch
 
 
 @pytest.mark.parametrize(
@@ -23,3 +24,9 @@ def test_a_missing_library_is_named(
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(MissingExtra, match=rf"pip install 'coder-ir\[{extra}\]'"):
         importlib.import_module(f"coder_ir.integrations.{module}")
+
+
+def test_the_mteb_model_without_mteb_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "mteb", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'coder-ir\[mteb\]'"):
+        CoderSearch()
