@@ -56,10 +56,19 @@ def test_a_node_has_the_text_and_says_why_it_is_there(hotels: Retriever):
 
 
 @pytest.mark.parametrize("mode", [MetadataMode.LLM, MetadataMode.EMBED], ids=["llm", "embed"])
-def test_a_model_reads_the_documents_own_metadata_and_the_title_alone(hotels: Retriever, mode):
-    [found] = CoderRetriever(hotels, k=1).retrieve("quiet garden")
-    said = set(found.node.get_metadata_str(mode).splitlines())
-    assert said == {"stars: 4", "coder_rank: own", "coder_title: Rose"}
+@pytest.mark.parametrize(
+    ("query", "read"),
+    [
+        ("quiet garden", {"stars: 4", "coder_rank: own", "coder_title: Rose"}),
+        ("sea", {"stars: 5"}),
+    ],
+    ids=["titled", "untitled"],
+)
+def test_a_model_reads_the_documents_own_metadata_and_a_title_alone(
+    hotels: Retriever, mode: MetadataMode, query: str, read: set[str]
+):
+    [found] = CoderRetriever(hotels, k=1).retrieve(query)
+    assert set(found.node.get_metadata_str(mode).splitlines()) == read
 
 
 def test_two_documents_with_one_text_both_come_back(hotels: Retriever):

@@ -23,9 +23,6 @@ try:
 except ImportError as error:
     raise MissingExtra("The LlamaIndex retriever", extra="llama-index") from error
 
-# A language model or an encoder is given a node's metadata too; only the title is for reading.
-_NOT_READ = [PREFIX + name for name in TOLD if name != "title"]
-
 
 class CoderRetriever(BaseRetriever):
     """Nodes of an index in the order of `Retriever.search`, with its options as keywords.
@@ -58,7 +55,9 @@ def _nodes(ranking: Ranking) -> list[NodeWithScore]:
 
 
 def _node(hit: Hit) -> TextNode:
-    hidden = [key for key in _NOT_READ if key not in hit.metadata]
+    # A language model or an encoder is given a node's metadata too; only a title is for reading.
+    ours = [PREFIX + name for name in TOLD if name != "title" or not hit.title]
+    hidden = [key for key in ours if key not in hit.metadata]
     return TextNode(
         id_=hit.doc_id,
         text=hit.text,
