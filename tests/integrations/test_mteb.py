@@ -35,6 +35,7 @@ def offline(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("the network was asked for")
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
 
 
 @pytest.fixture

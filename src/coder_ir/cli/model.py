@@ -31,4 +31,4 @@ def model_export(
     if not report.passed:
         say("the unpacked vectors stray too far from the model's own (cosine below 0.99)")
         raise typer.Exit(1)
-    say(f"load it with: SentenceTransformer({str(output)!r})")
+    say(f"load it with: SentenceTransformer({str(output.resolve())!r})")
