@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from coder_ir.stores import SqliteStore
 from coder_ir.types import Floats, Kind, Progress, Span, VectorPair
 from coder_ir.vectors import unit_rows
 from tests.postgres import Postgres, running
+
+# Haystack sends usage figures unless it is told not to before it is imported.
+os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
 
 SHARED = Path(__file__).parents[2] / "shared"
 

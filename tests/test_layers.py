@@ -22,7 +22,9 @@ GROUPS = (
     ("searching", "hybrid", "explaining", "lexical"),
     ("retriever", "baselines", "training", "remote"),
     # `client` speaks to `serve` over HTTP alone and returns the retriever's types.
-    ("experiments", "serve", "client", "integrations"),
+    ("experiments", "serve", "client"),
+    # Adapters wrap a retriever and a client alike.
+    ("integrations",),
     ("",),
     ("cli",),
     ("__main__",),

@@ -1,6 +1,8 @@
-"""The README's blocks run, in order, in one folder, and print what it says they print."""
+"""The blocks of a page run, in order, in one folder, and print what it says they print."""
 
 import contextlib
+import functools
+import importlib.util
 import io
 import os
 import re
@@ -8,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -17,7 +19,11 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {
+    name: (ROOT / name).read_text(encoding="utf-8")
+    for name in ("README.md", "docs/integrations.md")
+}
+README = PAGES["README.md"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 SHELLS = ("bash", "console")
 EXAMPLE_BEFORE = 30  # line
@@ -40,6 +46,19 @@ class Block:
     @property
     def runs(self) -> bool:
         return "no-run" not in self.info.split()
+
+    @property
+    def missing(self) -> list[str]:
+        """Modules of `needs=NAME` that are not installed here."""
+        needed = [word.removeprefix("needs=") for word in self.info.split() if "needs=" in word]
+        return [name for name in needed if not installed(name)]
+
+
+def installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # of the package that the module is in
+        return False
 
 
 def blocks_of(markdown: str) -> list[Block]:
@@ -134,24 +153,28 @@ def run_shell(block: Block, folder: Path) -> Outcome:
 
 
 def run_all(markdown: str, folder: Path) -> dict[int, Outcome]:
-    """Every block that runs, by its number; python blocks share their names."""
+    """Every block that can run here, by its number; python blocks share their names."""
     names: dict[str, Any] = {"__name__": "readme"}
     outcomes = {}
     with contextlib.chdir(folder):
         for number, block in enumerate(blocks_of(markdown)):
-            if block.runs and block.language == "python":
+            if not block.runs or block.missing:
+                continue
+            if block.language == "python":
                 outcomes[number] = run_python(block.text, names)
-            elif block.runs and block.language in SHELLS:
+            elif block.language in SHELLS:
                 outcomes[number] = run_shell(block, folder)
     return outcomes
 
 
-def mismatches(markdown: str, outcomes: Mapping[int, Outcome]) -> list[str]:
-    """Blocks that failed or printed something else than the README says."""
+def mismatches(
+    markdown: str, outcomes: Mapping[int, Outcome], page: str = "README.md"
+) -> list[str]:
+    """Blocks that failed or printed something else than the page says."""
     blocks = blocks_of(markdown)
     found = []
     for number, outcome in outcomes.items():
-        place = f"README.md:{blocks[number].first}"
+        place = f"{page}:{blocks[number].first}"
         said = output_of(blocks, number) if blocks[number].language == "python" else None
         if outcome.failure:
             found.append(f"{place} {outcome.failure}")
@@ -174,21 +197,35 @@ def examples_before(markdown: str, line: int) -> list[Block]:
 
 
 BLOCKS = blocks_of(README)
-RUNNING = [n for n, b in enumerate(BLOCKS) if b.runs and b.language in ("python", *SHELLS)]
+RUNNING = [
+    (page, number)
+    for page, text in PAGES.items()
+    for number, block in enumerate(blocks_of(text))
+    if block.runs and block.language in ("python", *SHELLS)
+]
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
-    return run_all(README, tmp_path_factory.mktemp("readme"))
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[int, Outcome]]:
+    """Runs a page the first time it is asked for."""
+    return functools.cache(lambda page: run_all(PAGES[page], tmp_path_factory.mktemp("page")))
 
 
-@pytest.mark.parametrize("number", RUNNING, ids=lambda n: f"line {BLOCKS[n].first}")
-def test_a_block_runs_and_prints_what_the_readme_says(number: int, outcomes: dict[int, Outcome]):
-    assert mismatches(README, {number: outcomes[number]}) == []
+@pytest.mark.parametrize(
+    ("page", "number"),
+    RUNNING,
+    ids=[f"{page} line {blocks_of(PAGES[page])[number].first}" for page, number in RUNNING],
+)
+def test_a_block_runs_and_prints_what_the_page_says(
+    page: str, number: int, outcomes: Callable[[str], dict[int, Outcome]]
+):
+    if missing := blocks_of(PAGES[page])[number].missing:
+        pytest.skip(f"needs {', '.join(missing)}, which is not installed")
+    assert mismatches(PAGES[page], {number: outcomes(page)[number]}, page) == []
 
 
 def test_the_readme_has_a_python_block():
-    assert any(BLOCKS[number].language == "python" for number in RUNNING)
+    assert any(block.language == "python" and block.runs for block in BLOCKS)
 
 
 def test_an_example_with_its_output_comes_early():
@@ -251,6 +288,12 @@ def test_a_failing_command_is_found(tmp_path: Path, head: str):
 def test_a_block_marked_no_run_is_passed_over(tmp_path: Path):
     text = fenced(("bash no-run", "coder-ir nonsense"), ("python no-run", "1 / 0"))
     assert run_all(text, tmp_path) == {}
+
+
+def test_a_block_whose_library_is_not_there_is_passed_over(tmp_path: Path):
+    text = fenced(("python needs=nowhere.at.all", "1 / 0"), ("python needs=json", "print(1)"))
+    assert list(run_all(text, tmp_path)) == [1]
+    assert blocks_of(text)[0].missing == ["nowhere.at.all"]
 
 
 def test_other_programs_are_not_run(tmp_path: Path):

@@ -1,5 +1,6 @@
 """The second runtime, on a random BERT of a few kilobytes."""
 
+import socket
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -187,6 +188,21 @@ def test_the_fingerprint_changes_with_what_decides_a_vector(
     folder = save_tiny_bert(tmp_path, **{"prompts": {"query": "not "}, **changes})
     changed = SentenceTransformerEncoder(str(folder), runtime=ONE)
     assert changed.fingerprint != encoder.fingerprint
+
+
+def test_a_folder_by_its_bare_name_is_not_looked_up_on_the_hub(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked = []
+
+    def refuse(host, *_, **__):
+        asked.append(host)
+        raise OSError("no network")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.chdir(tiny.parent)
+    SentenceTransformerEncoder(tiny.name, runtime=Runtime())
+    assert asked == []
 
 
 def test_a_folder_that_is_not_there_is_not_found(tmp_path: Path):

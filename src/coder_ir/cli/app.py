@@ -8,6 +8,7 @@ from coder_ir.cli.bench import bench
 from coder_ir.cli.data import data_app
 from coder_ir.cli.demo import demo
 from coder_ir.cli.evaluate import evaluate
+from coder_ir.cli.model import model_export
 from coder_ir.cli.run import run
 from coder_ir.cli.search import index, model_info, search
 from coder_ir.cli.serve import serve
@@ -22,11 +23,12 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 model_app = typer.Typer(
-    help="Look at models.\n\nExample: coder-ir model info",
+    help="Look at models, and take them elsewhere.\n\nExample: coder-ir model info",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 model_app.command("info")(model_info)
+model_app.command("export")(model_export)
 
 
 def _version(asked: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -117,9 +118,11 @@ def load_sentence_transformer(name: str) -> SentenceTransformer:
         from sentence_transformers import SentenceTransformer
     except ImportError as error:
         raise MissingExtra(f"Model {name!r}", extra="train") from error
+    # A folder named without a slash would be looked up on the hub, for its card.
+    place = str(Path(name).resolve()) if Path(name).is_dir() else name
     try:
         return SentenceTransformer(
-            name, device="cpu", trust_remote_code=False, model_kwargs={"dtype": "float32"}
+            place, device="cpu", trust_remote_code=False, model_kwargs={"dtype": "float32"}
         )
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]

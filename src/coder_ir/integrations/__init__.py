@@ -1,0 +1,1 @@
+"""Adapters into other libraries; each module needs the extra of its name."""
