@@ -65,7 +65,7 @@ $(VENV)/.dev: $(VENV)/.core
 	touch $@
 
 $(VENV)/.train: $(VENV)/.dev constraints/train.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[dev,train,bench]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[dev,train,bench,mteb]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.train
