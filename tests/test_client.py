@@ -245,3 +245,38 @@ def test_without_httpx_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(__import__("sys").modules, "httpx", None)
     with pytest.raises(MissingExtra, match=r"coder-ir\[client\]"):
         Client("http://127.0.0.1:8000")
+
+
+def test_a_page_instead_of_an_answer_is_said():
+    with answering([httpx.Response(200, content=b"<html>")]) as client:
+        with pytest.raises(ServiceError, match="is no coder-ir server"):
+            client.count()
+
+
+def test_an_address_that_cannot_be_is_refused():
+    with pytest.raises(InvalidValue, match="is no address of a server"):
+        Client("http://[::1")
+
+
+def test_a_token_that_fits_no_header_is_refused_and_not_quoted():
+    with pytest.raises(InvalidValue, match="ASCII without spaces") as refused:
+        Client("http://127.0.0.1:8000", "schlüssel-0123456789")
+    assert "schl" not in str(refused.value)
+
+
+def test_long_documents_go_over_in_small_parts_with_time_to_encode_them():
+    seen: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={"written": request.content.count(b"\n"), "unchanged": 0})
+
+    client = Client("http://127.0.0.1:8000", timeout=1)
+    client._http = httpx.Client(
+        transport=httpx.MockTransport(answer), base_url="http://127.0.0.1:8000", timeout=1
+    )
+    with client:
+        added = client.add([Document(f"d{i}", "word " * 10_000) for i in range(10)])
+    assert added.written == 10
+    assert [request.content.count(b"\n") for request in seen] == [4, 4, 2]
+    assert {request.extensions["timeout"]["read"] for request in seen} == {330.0}

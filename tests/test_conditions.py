@@ -133,3 +133,7 @@ def test_blanks_without_end_are_refused_at_once():
     with pytest.raises(InvalidValue, match="a condition reads"):
         parse_condition(" " * 5000)
     assert time.perf_counter() - start < 1
+
+
+def test_brackets_nested_by_the_thousand_are_text():
+    assert parse_value("[" * 100_000) == "[" * 100_000

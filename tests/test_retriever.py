@@ -27,7 +27,7 @@ from coder_ir.errors import (
 )
 from coder_ir.policies import POLICIES
 from coder_ir.stores import SqliteStore
-from coder_ir.types import Span
+from coder_ir.types import Json, Span
 from coder_ir.vectors import best_first
 from tests.conftest import FakeEncoder
 
@@ -607,3 +607,16 @@ def test_opening_read_only_what_is_not_there_is_not_found(loaded, tmp_path):
     with pytest.raises(NotFound, match="no index in"):
         Retriever.open(tmp_path / "index", read_only=True)
     assert loaded == []
+
+
+@pytest.mark.parametrize(("depth", "fits"), [(64, True), (66, False), (5000, False)])
+def test_metadata_that_is_nested_too_deeply_is_refused(retriever, depth: int, fits: bool):
+    value: Json = 1
+    for _ in range(depth - 1):
+        value = [value]
+    document = Document("deep", "hotel", "", {"a": value})
+    if fits:
+        assert retriever.add([document]).written == 1
+    else:
+        with pytest.raises(InvalidValue, match=r"nested|not JSON"):
+            retriever.add([document])

@@ -15,10 +15,10 @@ from coder_ir.intake import Added, batches, distinct
 from coder_ir.remote import (
     Call,
     added_in,
+    answer_in,
     batch_call,
     delete_call,
     document_in,
-    error_in,
     get_call,
     http,
     pause,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import httpx
 
 _TOGETHER = 32  # searches in one request
+_CHARACTERS = 200_000  # of documents in one request; a server takes a while to encode them
 _INDEX = Call("GET", "/v1/index")
 
 
@@ -47,7 +48,7 @@ class Client:
     def __init__(
         self, url: str, token: str | None = None, *, timeout: float = 60.0, retries: int = 5
     ) -> None:
-        """`timeout` is in seconds; `retries` counts further tries where the server is busy."""
+        """`timeout`: seconds, of all but writes; `retries`: further tries at a busy server."""
         self._http: httpx.Client = http("Client", url, token, timeout)
         self._retries = retries
 
@@ -63,9 +64,7 @@ class Client:
             if response.status_code != 503 or attempt == self._retries:
                 break
             time.sleep(pause(response, attempt))
-        if response.is_success:
-            return response.json()
-        raise error_in(response)
+        return answer_in(response)
 
     def search(  # noqa: PLR0913 - one keyword for each of SearchOptions
         self,
@@ -113,7 +112,7 @@ class Client:
     ) -> Added:
         """Add or update documents; what is counted is committed on the server's disk."""
         total = Added()
-        for batch in batches(distinct(documents)):
+        for batch in batches(distinct(documents), characters=_CHARACTERS):
             total += added_in(self._json(put_call(batch, split=split)))
             if progress:
                 progress(len(batch))
@@ -169,7 +168,7 @@ class AsyncClient:
     def __init__(
         self, url: str, token: str | None = None, *, timeout: float = 60.0, retries: int = 5
     ) -> None:
-        """`timeout` is in seconds; `retries` counts further tries where the server is busy."""
+        """`timeout`: seconds, of all but writes; `retries`: further tries at a busy server."""
         self._http: httpx.AsyncClient = http("AsyncClient", url, token, timeout)
         self._retries = retries
 
@@ -185,9 +184,7 @@ class AsyncClient:
             if response.status_code != 503 or attempt == self._retries:
                 break
             await asyncio.sleep(pause(response, attempt))
-        if response.is_success:
-            return response.json()
-        raise error_in(response)
+        return answer_in(response)
 
     async def search(  # noqa: PLR0913 - one keyword for each of SearchOptions
         self,
@@ -235,7 +232,7 @@ class AsyncClient:
     ) -> Added:
         """Add or update documents; what is counted is committed on the server's disk."""
         total = Added()
-        for batch in batches(distinct(documents)):
+        for batch in batches(distinct(documents), characters=_CHARACTERS):
             total += added_in(await self._json(put_call(batch, split=split)))
             if progress:
                 progress(len(batch))

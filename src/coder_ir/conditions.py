@@ -32,7 +32,7 @@ def parse_value(text: str) -> Json:
     """A JSON number, true, false or null as such; all else is text."""
     try:
         value: Json = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):  # the latter where brackets are nested by the thousand
         return text.strip()
     # JSON has no NaN or Infinity, though Python reads them; no store could keep them.
     infinite = isinstance(value, float) and not math.isfinite(value)

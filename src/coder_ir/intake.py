@@ -11,6 +11,7 @@ from coder_ir.types import Document
 
 _BATCH_DOCUMENTS = 128
 _BATCH_CHARACTERS = 1_000_000
+_DEEPEST = 64  # levels of metadata; what writes JSON elsewhere gives up at some 250
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,26 @@ def check_document(document: Document) -> None:
         check_text(text, f"the {part} of document {doc_id!r}")
     try:
         metadata = json.dumps(dict(document.metadata), ensure_ascii=False, allow_nan=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidValue(f"the metadata of document {doc_id!r} is not JSON: {error}") from error
     check_text(metadata, f"the metadata of document {doc_id!r}")
+    if _depth(dict(document.metadata)) > _DEEPEST:
+        raise InvalidValue(
+            f"the metadata of document {doc_id!r} is nested more than {_DEEPEST} deep; flatten it"
+        )
+
+
+def _depth(value: object) -> int:
+    """Levels of lists and objects within each other; 0 for anything else."""
+    level, depth = [value], 0
+    while level := [
+        inner
+        for outer in level
+        if isinstance(outer, dict | list)
+        for inner in (outer.values() if isinstance(outer, dict) else outer)
+    ]:
+        depth += 1
+    return depth
 
 
 def check_text(text: str, what: str) -> None:
@@ -74,8 +92,11 @@ def distinct(documents: Iterable[Document], *, seen: set[str] | None = None) -> 
         yield document
 
 
-def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
+def batches(
+    documents: Iterable[Document], *, characters: int | None = None
+) -> Iterator[list[Document]]:
     """Groups bounded in number and size; an error in the source comes after what preceded it."""
+    most = characters or _BATCH_CHARACTERS
     batch: list[Document] = []
     size = 0
     source = iter(documents)
@@ -90,7 +111,7 @@ def batches(documents: Iterable[Document]) -> Iterator[list[Document]]:
             break
         batch.append(document)
         size += len(document.text)
-        if len(batch) >= _BATCH_DOCUMENTS or size >= _BATCH_CHARACTERS:
+        if len(batch) >= _BATCH_DOCUMENTS or size >= most:
             yield batch
             batch, size = [], 0
     if batch:

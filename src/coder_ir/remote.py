@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 _DOCUMENTS = "/v1/documents"
 _LONGEST_PAUSE = 30.0  # seconds
+_WRITING = 330.0  # seconds for documents; a server may give a batch of them 300
 _ERRORS: dict[str, type[CoderError]] = {
     "too_large": TooLarge,
     "invalid_value": InvalidValue,
@@ -76,8 +77,13 @@ def http(kind: str, url: str, token: str | None, timeout: float) -> Any:
         raise MissingExtra("The client", extra="client") from error
     if not url.startswith(("http://", "https://")):
         raise InvalidValue(f"a server's url begins with http:// or https://, got {url!r}")
+    if token and not all("!" <= character <= "~" for character in token):
+        raise InvalidValue("a token is ASCII without spaces; check the one that was given")
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    return getattr(httpx, kind)(base_url=url.rstrip("/"), headers=headers, timeout=timeout)
+    try:
+        return getattr(httpx, kind)(base_url=url.rstrip("/"), headers=headers, timeout=timeout)
+    except httpx.InvalidURL as error:
+        raise InvalidValue(f"{url!r} is no address of a server: {error}") from error
 
 
 def batch_call(queries: Sequence[str], options: SearchOptions) -> Call:
@@ -133,7 +139,8 @@ def put_call(documents: Sequence[Document], *, split: bool) -> Call:
     body = "".join(f"{json.dumps(row, allow_nan=False)}\n" for row in rows).encode()
     headers = {"content-type": "application/x-ndjson"}
     params = {"split": "true" if split else "false"}
-    return Call("PUT", _DOCUMENTS, {"content": body, "headers": headers, "params": params})
+    sent = {"content": body, "headers": headers, "params": params, "timeout": _WRITING}
+    return Call("PUT", _DOCUMENTS, sent)
 
 
 def get_call(doc_id: str) -> Call:
@@ -223,16 +230,30 @@ def added_in(answer: dict[str, int]) -> Added:
     return Added(**answer)
 
 
+def answer_in(response: "httpx.Response") -> Any:
+    """What a server answered; raises the error that it told of instead."""
+    if not response.is_success:
+        raise error_in(response)
+    try:
+        return response.json()
+    except ValueError as error:
+        raise _stranger(response) from error
+
+
+def _stranger(response: "httpx.Response") -> ServiceError:
+    return ServiceError(
+        f"{response.url} answered {response.status_code} and is no coder-ir server; check the "
+        "address"
+    )
+
+
 def error_in(response: "httpx.Response") -> CoderError:
     """The error that an answer tells of, in this package's words."""
     try:
         told = response.json()["error"]
         code, message = str(told["code"]), f"{told['message']} ({told['advice']})"
     except (ValueError, KeyError, TypeError):
-        return ServiceError(
-            f"{response.url} answered {response.status_code} and is no coder-ir server; check the "
-            "address"
-        )
+        return _stranger(response)
     kind = _ERRORS.get(code, ServiceError)
     return kind(f"{message} [request {told.get('request_id')}]")
 

@@ -39,9 +39,13 @@ def held(hotels: Retriever, monkeypatch: pytest.MonkeyPatch) -> Held:
 
 
 def batcher(retriever: Retriever, **limits: Any) -> Batcher:
-    started = Batcher(retriever, Limits(**{"workers": 1, **limits}), lambda answer: None)
+    started = Batcher(retriever, Limits(**{"workers": 1, **limits}), lambda asked, timing: None)
     started.start()
     return started
+
+
+def submit(queries: Batcher, retriever: Retriever, *questions: Question) -> list[Any]:
+    return queries.submit(questions, retriever.answer)
 
 
 def until(condition: Any) -> None:
@@ -57,33 +61,33 @@ def question(query: str, **options: Any) -> Question:
 
 def test_searches_that_wait_share_one_call_of_the_encoder(hotels: Retriever, held: Held):
     queries = batcher(hotels)
-    first = queries.submit([question("sea")])
+    futures = submit(queries, hotels, question("sea"))
     held.entered.wait(10)
-    rest = [
-        queries.submit([question("quiet", k=1)]),
-        queries.submit([question("hotel", policy="union")]),
-        queries.submit([question("garden", exclude=("club",)), question("noisy")]),
-    ]
+    futures += submit(queries, hotels, question("quiet", k=1))
+    futures += submit(queries, hotels, question("hotel", policy="union"))
+    both = (question("garden", exclude=("club",)), question("noisy"))
+    futures += submit(queries, hotels, *both)
     held.gate.set()
-    found = [[answer.ranking for answer in one.result(10)] for one in (first, *rest)]
+    found = [future.result(10).value for future in futures]
     queries.close()
     assert held.calls[0] == ["sea"]
     words = {"quiet", "hotel", "garden", "noisy", "garden, without club", "club"}
     assert set(held.calls[1]) == words
     assert len(held.calls) == 2  # the phrases are in it too
     assert found == [
-        [hotels.search("sea")],
-        [hotels.search("quiet", k=1)],
-        [hotels.search("hotel", policy="union")],
-        [hotels.search("garden", exclude=("club",)), hotels.search("noisy")],
+        hotels.search("sea"),
+        hotels.search("quiet", k=1),
+        hotels.search("hotel", policy="union"),
+        hotels.search("garden", exclude=("club",)),
+        hotels.search("noisy"),
     ]
 
 
 def test_workers_share_what_waits(hotels: Retriever, held: Held):
     queries = batcher(hotels, workers=2)
-    futures = [queries.submit([question("sea")]), queries.submit([question("hotel")])]
+    futures = submit(queries, hotels, question("sea"), question("hotel"))
     until(lambda: len(held.calls) == 2)  # both are busy
-    futures += [queries.submit([question(word)]) for word in ("quiet", "noisy", "club", "garden")]
+    futures += submit(queries, hotels, *map(question, ("quiet", "noisy", "club", "garden")))
     held.gate.set()
     for future in futures:
         assert future.result(10)
@@ -94,9 +98,9 @@ def test_workers_share_what_waits(hotels: Retriever, held: Held):
 
 def test_a_batch_does_not_grow_past_its_size(hotels: Retriever, held: Held):
     queries = batcher(hotels, together=2)
-    futures = [queries.submit([question("sea")])]
+    futures = submit(queries, hotels, question("sea"))
     held.entered.wait(10)
-    futures += [queries.submit([question(word)]) for word in ("quiet", "noisy", "club")]
+    futures += submit(queries, hotels, *map(question, ("quiet", "noisy", "club")))
     held.gate.set()
     for future in futures:
         future.result(10)
@@ -106,11 +110,11 @@ def test_a_batch_does_not_grow_past_its_size(hotels: Retriever, held: Held):
 
 def test_past_the_queue_s_length_a_search_is_sent_away(hotels: Retriever, held: Held):
     queries = batcher(hotels, waiting=2)
-    futures = [queries.submit([question("sea")])]
+    futures = submit(queries, hotels, question("sea"))
     held.entered.wait(10)
-    futures += [queries.submit([question("sea")]) for _ in range(2)]
+    futures += submit(queries, hotels, question("sea"), question("sea"))
     with pytest.raises(Busy, match="2 searches wait already"):
-        queries.submit([question("sea")])
+        submit(queries, hotels, question("sea"))
     held.gate.set()
     assert all(future.result(10) for future in futures)
     queries.close()
@@ -118,9 +122,9 @@ def test_past_the_queue_s_length_a_search_is_sent_away(hotels: Retriever, held: 
 
 def test_a_cancelled_search_that_waits_costs_nothing(hotels: Retriever, held: Held):
     queries = batcher(hotels)
-    first = queries.submit([question("sea")])
+    [first] = submit(queries, hotels, question("sea"))
     held.entered.wait(10)
-    gone, kept = queries.submit([question("quiet")]), queries.submit([question("club")])
+    gone, kept = submit(queries, hotels, question("quiet"), question("club"))
     assert gone.cancel()
     held.gate.set()
     first.result(10)
@@ -131,13 +135,13 @@ def test_a_cancelled_search_that_waits_costs_nothing(hotels: Retriever, held: He
 
 def test_closing_answers_what_waits_and_takes_no_more(hotels: Retriever, held: Held):
     queries = batcher(hotels)
-    futures = [queries.submit([question("sea")]) for _ in range(5)]
+    futures = submit(queries, hotels, *[question("sea")] * 5)
     held.entered.wait(10)
     closing = threading.Thread(target=queries.close)
     closing.start()
     until(lambda: queries._closing)
     with pytest.raises(Busy, match="shutting down"):
-        queries.submit([question("sea")])
+        submit(queries, hotels, question("sea"))
     held.gate.set()
     closing.join(10)
     assert all(future.result(0) for future in futures)
@@ -161,10 +165,9 @@ def test_one_search_that_fails_does_not_spoil_the_others(
     monkeypatch.setattr(hotels, "prepare", broken)
     monkeypatch.setattr(hotels, "answer", refusing)
     queries = batcher(hotels)
-    first = queries.submit([question("sea")])
+    [first] = submit(queries, hotels, question("sea"))
     held.entered.wait(10)
-    bad, worse = queries.submit([question("quiet")]), queries.submit([question("noisy")])
-    good = queries.submit([question("club")])
+    bad, worse, good = submit(queries, hotels, *map(question, ("quiet", "noisy", "club")))
     held.gate.set()
     assert first.result(10) and good.result(10)
     assert isinstance(bad.exception(10), MemoryError)
@@ -187,6 +190,48 @@ def test_a_full_queue_is_503_with_retry_after(
         assert (first.result().status_code, second.result().status_code) == (200, 200)
     assert (third.status_code, third.headers["retry-after"]) == (503, "1")
     assert third.json()["error"]["code"] == "busy"
+
+
+def test_a_batch_that_takes_too_long_leaves_the_workers_to_others(
+    served: Open, hotels: Retriever, monkeypatch: pytest.MonkeyPatch
+):
+    api = served(ServeSettings(limits=Limits(workers=1, timeout=0.3)))
+    held = Held(hotels, monkeypatch)
+    wanted = [{"query": word} for word in ("sea", "quiet", "club") * 10]
+    assert api.post("/v1/search/batch", json={"searches": wanted}).status_code == 504
+    held.gate.set()
+    assert api.post("/v1/search", json={"query": "garden"}).status_code == 200
+    asked = [text for call in held.calls for text in call]
+    assert len(asked) <= 5  # what a worker had taken, and the garden
+
+
+def test_closing_does_not_wait_for_work_that_nobody_waits_for(hotels: Retriever, held: Held):
+    queries = batcher(hotels, together=1)
+    first, *rest = submit(queries, hotels, *[question("sea")] * 20)
+    held.entered.wait(10)
+    assert all(future.cancel() for future in rest)
+    held.gate.set()
+    began = time.monotonic()
+    queries.close()
+    assert first.result(0).value.hits
+    assert len(held.calls) == 1
+    assert time.monotonic() - began < 4
+
+
+def test_a_pool_waits_in_the_same_queue(
+    served: Open, hotels: Retriever, monkeypatch: pytest.MonkeyPatch
+):
+    api = served(ServeSettings(limits=Limits(workers=1, waiting=1)))
+    held = Held(hotels, monkeypatch)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(api.post, "/v1/search", json={"query": "sea"})
+        held.entered.wait(10)
+        second = pool.submit(api.post, "/v1/pool", json={"query": "sea"})
+        until(lambda: "coder_ir_waiting_searches 1.0" in api.get("/metrics").text)
+        refused = api.post("/v1/pool", json={"query": "sea"})
+        held.gate.set()
+        assert (first.result().status_code, second.result().status_code) == (200, 200)
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 
 
 def test_a_search_that_takes_too_long_is_504(

@@ -186,9 +186,12 @@ def test_every_error_of_the_package_has_an_answer():
     kinds = [CoderError]
     for kind in kinds:
         kinds += kind.__subclasses__()
+    # What a server cannot meet while it answers; all else has a code of its own.
+    never = {"MissingExtra", "UploadStopped", "CoderError", "ServiceError", "NotReproduced"}
+    never |= {"LanguageModelError"}
     for kind in kinds:
-        if kind.__name__ not in ("MissingExtra", "UploadStopped"):
-            assert problem_of(kind("x")).status >= 400
+        if kind.__name__ not in never:
+            assert problem_of(kind("x")).code != "internal", kind
 
 
 def _odd(chance: random.Random, depth: int = 0) -> Any:
@@ -224,3 +227,26 @@ def test_no_json_makes_the_server_fail(api: TestClient):
         seen.add(answer.status_code)
         assert answer.status_code in (200, 422), (content, answer.text)
     assert seen == {200, 422}
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/"])
+def test_a_probe_may_ask_for_the_head_alone(api: TestClient, path: str):
+    answer = api.head(path)
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+@pytest.mark.parametrize("path", ["/", "/page/main.js", "/page/style.css"])
+def test_a_browser_asks_anew_for_every_file_of_the_page(api: TestClient, path: str):
+    assert api.get(path).headers["cache-control"] == "no-cache"
+
+
+def test_figures_are_told_while_the_store_fails(
+    api: TestClient, hotels: Retriever, monkeypatch: pytest.MonkeyPatch
+):
+    def broken() -> int:
+        raise StoreError("gone")
+
+    monkeypatch.setattr(hotels.store, "count", broken)
+    page = api.get("/metrics")
+    assert page.status_code == 200
+    assert "coder_ir_documents NaN" in page.text and "coder_ir_waiting_searches 0.0" in page.text

@@ -265,3 +265,14 @@ def test_the_command_serves_with_the_built_in_model_and_tokens(tmp_path: Path):
         assert server.stop() == 0
     with Retriever.open(tmp_path / "index", read_only=True) as own:
         assert found == own.search("hotel without noise at night", explain=True)
+
+
+def test_an_upgrade_is_answered_like_any_request_and_not_logged(index: Path):
+    with fake_server(index) as server:
+        headers = {"connection": "upgrade", "upgrade": "websocket", "sec-websocket-version": "13"}
+        headers["sec-websocket-key"] = "AAAAAAAAAAAAAAAAAAAAAA=="
+        url = f"{server.url}/v1/documents/jane-doe?q=secret"
+        answer = httpx.get(url, headers=headers)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+        server.stop()
+    assert "jane-doe" not in "".join(server.raw) and "secret" not in "".join(server.raw)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from coder_ir import Client
+from coder_ir.datasets.documents import read_documents
 from coder_ir.datasets.sample import SampleQuery, load_sample
 from coder_ir.policies import Sequential, Union
 from tests.serve.live import ROOT, Server, running
@@ -261,6 +262,72 @@ def test_files_become_documents_that_can_be_found(open_page: Open, tmp_path: Pat
     page.fill("#where", "stars>3; stars<5")
     search(page, "pottery kiln tour")
     assert column(page, "topical")[0] == "7"
+
+
+def test_a_table_gives_the_documents_that_the_command_gives(
+    open_page: Open, server: Server, tmp_path: Path
+):
+    page = open_page()
+    path = tmp_path / "cells.csv"
+    path.write_text(
+        "id,text,isbn,open,none,pad,odd,far\n"
+        "cells-1,An almanac of tides.,9007199254740993,true,null, 4 ,04,1e999\n",
+        encoding="utf-8",
+    )
+    page.set_input_files("#files", str(path))
+    page.wait_for_selector("#upload-words:has-text('1 documents indexed')")
+    (expected,) = read_documents([str(path)])
+    with Client(server.url) as client:
+        assert client.get("cells-1") == expected
+
+
+def test_a_line_without_an_id_keeps_its_long_numbers(
+    open_page: Open, server: Server, tmp_path: Path
+):
+    page = open_page()
+    path = tmp_path / "long.jsonl"
+    path.write_text('{"text": "A ledger.", "isbn": 9007199254740993}\n', encoding="utf-8")
+    page.set_input_files("#files", str(path))
+    page.wait_for_selector("#upload-words:has-text('1 documents indexed')")
+    with Client(server.url) as client:
+        assert client.get("long.jsonl:1").metadata == {"isbn": 9007199254740993}
+
+
+def test_a_text_that_is_not_utf8_is_refused(open_page: Open, tmp_path: Path):
+    page = open_page()
+    (tmp_path / "old.txt").write_bytes(b"caf\xe9")
+    page.set_input_files("#files", str(tmp_path / "old.txt"))
+    page.wait_for_selector("#message:visible")
+    assert "old.txt is not UTF-8" in page.inner_text("#message")
+
+
+def test_a_search_that_is_refused_leaves_what_is_shown_and_its_code(open_page: Open):
+    page = open_page(expected="422")
+    search(page)
+    page.wait_for_selector("#coder mark")
+    page.click("#curl")
+    before = page.locator("#code").text_content()
+    page.locator("#more summary").click()
+    page.fill("#where", "stars")
+    search(page, "another query")
+    page.wait_for_selector("#message:visible")
+    page.click("#curl")
+    assert page.locator("#code").text_content() == before
+
+
+def test_a_server_that_allows_fewer_hits_is_asked_for_fewer(open_page: Open, tmp_path: Path):
+    documents = tmp_path / "docs.jsonl"
+    rows = [{"_id": f"h{i}", "text": f"Hotel {i} by the sea."} for i in range(8)]
+    documents.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    command = ("coder_ir", "serve", tmp_path / "index", "--port", 0, "--max-k", 5)
+    with running(*command) as small:
+        page = open_page(small.url)
+        page.set_input_files("#files", str(documents))
+        page.wait_for_selector("#upload-words:has-text('8 documents indexed')")
+        search(page, "a hotel, not inland")
+        page.wait_for_selector("#coder mark")
+        assert len(column(page, "coder")) == 5
+        assert page.locator("#message").is_hidden()
 
 
 def test_a_dropped_file_is_indexed(open_page: Open):

@@ -9,7 +9,7 @@ from fastapi.testclient import TestClient
 from coder_ir import Condition, Retriever, SearchOptions, Sequential, Union
 from coder_ir.serve import Limits, ServeSettings
 from coder_ir.types import UNSCORED, Constraint, Hit, Passage, Ranking, Span
-from tests.serve.conftest import Open
+from tests.serve.conftest import HOTELS, Open
 
 HIT_FIELDS = {
     *("rank", "doc_id", "score", "topical", "compatibility", "text"),
@@ -146,6 +146,7 @@ def test_input_that_cannot_be_used_is_422(api: TestClient, body):
         b'{"query": "\xff"}',
         b"[" * 50_000,
         b'{"query": ' + b"[" * 50_000,
+        b'{"query": "hotel", "where": ["a<' + b"[" * 1900 + b'"]}',
     ],
     ids=lambda body: repr(body[:40]),
 )
@@ -234,3 +235,18 @@ def test_prepared_queries_with_options_of_their_own_rank_like_single_ones(hotels
     together = [hotels.answer(asked) for asked in hotels.prepare(queries, options)]
     alone = [hotels.search_many([q], o)[0] for q, o in zip(queries, options, strict=True)]
     assert together == alone
+
+
+def test_a_condition_of_nothing_but_brackets_is_text(api: TestClient):
+    wanted = {"query": "hotel", "where": ["a=" + "[" * 1900]}
+    answer = api.post("/v1/search", json=wanted)
+    assert (answer.status_code, answer.json()["hits"]) == (200, [])
+
+
+def test_an_answer_with_too_much_text_is_refused_and_fewer_hits_are_not(served: Open):
+    size = sum(len(hotel.text) for hotel in HOTELS)
+    api = served(ServeSettings(limits=Limits(answer_characters=size - 1)))
+    refused = api.post("/v1/search", json={"query": "hotel"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "too_large")
+    assert "ask for fewer hits" in refused.json()["error"]["message"]
+    assert api.post("/v1/search", json={"query": "hotel", "k": 2}).status_code == 200

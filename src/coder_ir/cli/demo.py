@@ -26,7 +26,10 @@ def demo(
     page: Annotated[
         bool, typer.Option("--page", help="Serve the sample to a browser; needs the extra serve.")
     ] = False,
-    port: Annotated[int, typer.Option(help="Port of the page; 0 takes one that is free.")] = 8000,
+    port: Annotated[
+        int | None,
+        typer.Option(help="Port of the page; 0 takes one that is free.", show_default="8000"),
+    ] = None,
 ) -> None:
     """Index a sample corpus and show topical search and CoDeR side by side.
 
@@ -37,6 +40,12 @@ def demo(
     from coder_ir.datasets.sample import load_sample
     from coder_ir.retriever import Retriever
 
+    if port is not None and not page:
+        raise typer.BadParameter("--port is for the page; add --page", param_hint="--port")
+    if page:
+        from coder_ir.serve import check_extra
+
+        check_extra()
     documents, queries = load_sample()
     folder = keep or Path(tempfile.mkdtemp(prefix="coder-ir-demo-"))
     try:
@@ -44,7 +53,8 @@ def demo(
             with progress_bar("encoding the sample", len(documents)) as done:
                 retriever.add(documents, progress=done)
             if page:
-                _serve(retriever, [query.text for query in queries], port)
+                examples = [query.text for query in queries]
+                _serve(retriever, examples, 8000 if port is None else port)
             else:
                 _compare(retriever, queries)
     finally:
@@ -56,16 +66,16 @@ def demo(
 
 def _serve(retriever: "Retriever", examples: list[str], port: int) -> None:
     """Until Ctrl-C; a browser is opened where there is one."""
+    import threading
     import webbrowser
 
-    from coder_ir.serve import ServeSettings, check_extra
-
-    check_extra()
+    from coder_ir.serve import ServeSettings
     from coder_ir.serve.running import run
 
     def ready(url: str) -> None:
         typer.echo(f"The page is at {url}\nCtrl-C ends it.")
-        webbrowser.open(url)
+        # Beside the server: a browser in the terminal returns only when it is left.
+        threading.Thread(target=webbrowser.open, args=(url,), daemon=True).start()
 
     run(retriever, ServeSettings(examples=examples), host="127.0.0.1", port=port, ready=ready)
 

@@ -81,8 +81,9 @@ async def searching(port: int, queries: list[str], pace: Pace) -> Heard:
                 await asyncio.sleep(max(0.0, due - now))
                 body = json.dumps({"query": queries[next(numbers) % len(queries)]}).encode()
                 status, _ = await connection.ask("POST", "/v1/search", body, "application/json")
-                heard.seconds.append(perf_counter() - due)
-                if status != 200:
+                if status == 200:
+                    heard.seconds.append(perf_counter() - due)
+                else:
                     heard.refused.append(status)
 
     await asyncio.gather(*(call(random.Random(number)) for number in range(pace.callers)))

@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -32,6 +33,7 @@ _ABOUT = (
 )
 
 _FILES = Path(__file__).parent / "page"
+_ASK_ANEW = {"cache-control": "no-cache"}
 _OURS = ("internal", "store_refused", "model_mismatch")  # for whoever runs the server to mend
 
 
@@ -74,16 +76,26 @@ def build(retriever: Retriever, settings: ServeSettings) -> FastAPI:
     app.add_middleware(Gate, settings=settings, metrics=service.metrics)
     for routes in (search_routes, document_routes, status_routes):
         app.include_router(routes(service))
-    app.get(PAGE, include_in_schema=False)(page)
-    app.mount(FILES, StaticFiles(directory=_FILES), name="page")
+    app.api_route(PAGE, methods=["GET", "HEAD"], include_in_schema=False)(page)
+    app.mount(FILES, Fresh(directory=_FILES), name="page")
     for kind in (CoderError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, answer_error)
     return app
 
 
+class Fresh(StaticFiles):
+    """Files that a browser asks about anew each time: old and new ones do not go together."""
+
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        """With the header that says so."""
+        response = super().file_response(*args, **options)
+        response.headers.update(_ASK_ANEW)
+        return response
+
+
 async def page() -> Response:
     """A search box over the index; all it loads lies under FILES."""
-    return FileResponse(_FILES / "index.html", headers={"cache-control": "no-cache"})
+    return FileResponse(_FILES / "index.html", headers=_ASK_ANEW)
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

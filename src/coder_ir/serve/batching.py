@@ -6,12 +6,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
 from coder_ir.errors import Busy
 from coder_ir.retriever import Retriever
 from coder_ir.searching import Asked, SearchOptions
 from coder_ir.serve.limits import Limits
-from coder_ir.types import Ranking
+
+T = TypeVar("T")
+_GONE = 5.0  # seconds that closing waits for work nobody waits for any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,32 +36,34 @@ class Timing:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(Generic[T]):
     """What one search found."""
 
-    ranking: Ranking
+    value: T
     timing: Timing
+
+
+Finish = Callable[[Asked], Any]
+Observe = Callable[[Asked, Timing], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Job:
-    questions: Sequence[Question]
+    question: Question
+    finish: Finish
     asked_at: float
-    future: Future[list[Answer]] = field(default_factory=Future)
-
-
-Observe = Callable[[Answer], None]
+    future: "Future[Answer[Any]]" = field(default_factory=Future)
 
 
 class Batcher:
-    """Worker threads, each of which takes what waits and encodes it in one call.
+    """Worker threads, each of which takes its share of what waits and encodes it in one call.
 
     A search that comes alone waits for nothing; under load, searches gather while the workers are
-    busy, and a call of the encoder serves many.
+    busy, and a call of the encoder serves several.
     """
 
     def __init__(self, retriever: Retriever, limits: Limits, observe: Observe) -> None:
-        """`observe` is called with every answer, by a worker."""
+        """`observe` is called after every search, by a worker."""
         self._retriever = retriever
         self._limits = limits
         self._observe = observe
@@ -78,29 +83,35 @@ class Batcher:
             worker.start()
 
     def close(self) -> None:
-        """Answer all that waits, then stop."""
+        """Answer all that somebody waits for, then stop."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
+        deadline = time.monotonic() + _GONE
         for worker in self._workers:
-            worker.join()
+            worker.join(max(0.0, deadline - time.monotonic()))
 
     @property
     def waiting(self) -> int:
         """Searches that no worker has taken yet."""
-        return sum(len(job.questions) for job in self._waiting.copy())
+        return len(self._waiting)
 
-    def submit(self, questions: Sequence[Question]) -> Future[list[Answer]]:
-        """One answer a question, in order; a cancelled future that still waits costs nothing."""
-        job = _Job(questions, time.perf_counter())
+    def submit(
+        self, questions: Sequence[Question], finish: Callable[[Asked], T]
+    ) -> "list[Future[Answer[T]]]":
+        """What `finish` makes of each question, in order; all are taken, or none.
+
+        A cancelled future that still waits costs nothing.
+        """
+        jobs = [_Job(question, finish, time.perf_counter()) for question in questions]
         with self._changed:
             if self._closing:
                 raise Busy("the server is shutting down", retry_after=5)
-            if self._waiting and self.waiting + len(questions) > self._limits.waiting:
+            if self._waiting and self.waiting + len(jobs) > self._limits.waiting:
                 raise Busy(f"{self.waiting} searches wait already, of {self._limits.waiting}")
-            self._waiting.append(job)
-            self._changed.notify()
-        return job.future
+            self._waiting.extend(jobs)
+            self._changed.notify(len(jobs))
+        return [job.future for job in jobs]
 
     def _work(self) -> None:
         while (jobs := self._taken()) is not None:
@@ -113,24 +124,18 @@ class Batcher:
             if not self._waiting:
                 return None
             share = -(-self.waiting // self._limits.workers)  # the others take theirs
-            most = min(share, self._limits.together)
-            jobs = [self._waiting.popleft()]
-            size = len(jobs[0].questions)
-            while self._waiting and size + len(self._waiting[0].questions) <= most:
-                jobs.append(self._waiting.popleft())
-                size += len(jobs[-1].questions)
+            count = min(share, self._limits.together)
+            jobs = [self._waiting.popleft() for _ in range(count)]
         return [job for job in jobs if job.future.set_running_or_notify_cancel()]
 
     def _answer(self, jobs: Sequence[_Job]) -> None:
         """Whatever goes wrong is handed to those who wait, and the worker goes on."""
         if not jobs:
             return
-        questions = [question for job in jobs for question in job.questions]
         began = time.perf_counter()
         try:
             asked = self._retriever.prepare(
-                [question.query for question in questions],
-                [question.options for question in questions],
+                [job.question.query for job in jobs], [job.question.options for job in jobs]
             )
         except BaseException as error:
             if len(jobs) == 1:
@@ -139,21 +144,19 @@ class Batcher:
                 self._answer([job])
             return
         encode = time.perf_counter() - began
-        rest = iter(asked)
-        for job in jobs:
-            mine = [next(rest) for _ in job.questions]
+        for job, one in zip(jobs, asked, strict=True):
             try:
-                answers = [self._rank(one, job, began, encode) for one in mine]
+                answer = self._finished(one, job, began, encode)
             except BaseException as error:
                 job.future.set_exception(error)
             else:
-                job.future.set_result(answers)
+                job.future.set_result(answer)
 
-    def _rank(self, asked: Asked, job: _Job, began: float, encode: float) -> Answer:
+    def _finished(self, asked: Asked, job: _Job, began: float, encode: float) -> Answer[Any]:
         start = time.perf_counter()
-        ranking = self._retriever.answer(asked)
+        value = job.finish(asked)
         end = time.perf_counter()
         spans = (began - job.asked_at, encode, end - start, end - job.asked_at)
-        answer = Answer(ranking, Timing(*(1000 * span for span in spans)))
-        self._observe(answer)
-        return answer
+        timing = Timing(*(1000 * span for span in spans))
+        self._observe(asked, timing)
+        return Answer(value, timing)

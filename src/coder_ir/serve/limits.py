@@ -12,7 +12,8 @@ class Limits:
 
     body_bytes: int = 1_000_000  # of a search or a batch of searches
     upload_bytes: int = 4_000_000_000  # of one PUT of documents
-    line_bytes: int = 8_000_000  # of one document in it
+    line_bytes: int = 2_000_000  # of one document in it; more could not be encoded in time
+    answer_characters: int = 20_000_000  # of the texts of all hits in one answer
     k: int = 100  # hits
     n: int = 1000  # documents each space brings to the pool
     verify: int = 100  # documents a cross-encoder reads

@@ -41,10 +41,10 @@ def log(message: str, *, level: int = logging.INFO, **fields: Any) -> None:
 
 
 def log_to_stderr() -> None:
-    """Send this server's lines, and those of uvicorn, to stderr as JSON."""
+    """Send this server's lines, and those of what it runs on, to stderr as JSON."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
-    for name in (LOGGER.name, "uvicorn.error"):
+    for name in (LOGGER.name, "uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False

@@ -1,11 +1,14 @@
 """What Prometheus is told; counts and times, no texts."""
 
+import math
 from collections.abc import Callable
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from coder_ir.searching import STATED
-from coder_ir.serve.batching import Answer
+from coder_ir.errors import CoderError
+from coder_ir.searching import STATED, Asked
+from coder_ir.serve.batching import Timing
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -60,15 +63,14 @@ class Metrics:
             ("coder_ir_documents", "Documents in the index", documents),
             ("coder_ir_waiting_searches", "Searches that wait for a worker", waiting),
         ):
-            Gauge(name, text, registry=self.registry).set_function(look_up)
+            Gauge(name, text, registry=self.registry).set_function(partial(_looked_up, look_up))
 
-    def answered(self, answer: Answer) -> None:
+    def answered(self, asked: Asked, timing: Timing) -> None:
         """Count one search."""
-        timing, ranking = answer.timing, answer.ranking
         for stage in ("queued", "encode", "search", "total"):
             self._stages.labels(stage).observe(getattr(timing, stage) / 1000)
-        self._queries.labels(ranking.policy).inc()
-        if ranking.constraint.probability >= STATED:
+        self._queries.labels(asked.options.chosen_policy.name).inc()
+        if asked.constraint.probability >= STATED:
             self._constraints.inc()
 
     def requested(self, method: str, path: str, status: int) -> None:
@@ -88,3 +90,11 @@ class Metrics:
     def page(self) -> bytes:
         """All of it, as Prometheus reads it."""
         return generate_latest(self.registry)
+
+
+def _looked_up(look_up: Callable[[], int]) -> float:
+    """The figure, or NaN where the store does not answer: the others are then wanted most."""
+    try:
+        return look_up()
+    except CoderError:
+        return math.nan

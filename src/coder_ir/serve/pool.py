@@ -7,8 +7,7 @@ from pydantic import BaseModel, Field
 from coder_ir.mentions import EMPTY_WORDS, stem_of, words_of
 from coder_ir.policies import Auto, Union
 from coder_ir.retriever import Retriever
-from coder_ir.searching import passage_texts, risks
-from coder_ir.serve.batching import Question
+from coder_ir.searching import Asked, passage_texts, risks
 from coder_ir.serve.schemas import ConstraintOut, PassageOut
 from coder_ir.types import Candidates, Scores
 
@@ -45,10 +44,9 @@ class PoolOut(BaseModel):
     ]
 
 
-def pool_of(retriever: Retriever, question: Question) -> PoolOut:
+def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
     """The n best documents of each space for a query."""
-    (asked,) = retriever.prepare([question.query], [question.options])
-    pool = retriever.pool(asked, Union(), where=question.options.conditions)
+    pool = retriever.pool(asked, Union(), where=asked.options.conditions)
     documents = retriever.store.get(pool.doc_ids)
     texts = passage_texts(pool, lambda _: documents)
     risk = risks(pool, retriever.calibration)

@@ -38,7 +38,7 @@ _REFUSALS = {
     415: "A body of another kind",
     422: "The input cannot be used",
     500: "The server failed",
-    503: "Too much waits, or the index cannot be used; Retry-After says when to come back",
+    503: "Too much waits, and Retry-After says when to come back; or the index cannot be used",
     504: "It took too long",
 }
 _LINES_BODY = {
@@ -93,12 +93,17 @@ def search_routes(service: Service) -> APIRouter:
                 f"a batch is limited to {most} searches on this server, got {len(wanted.searches)}"
             )
         answers = await service.answers(wanted.searches)
-        return json_answer(BatchOut(results=[SearchOut.of(answer) for answer in answers]))
+
+        def written() -> Response:
+            return json_answer(BatchOut(results=[SearchOut.of(answer) for answer in answers]))
+
+        return await service.aside(written)  # it may be megabytes, and others want to be heard
 
     @router.post(POOL, response_model=PoolOut, responses=refusals(413, 415, 422))
     async def pool(wanted: PoolIn) -> Response:
         """Candidates with every score, for a caller that ranks them itself; the page does."""
-        return json_answer(await service.pool(wanted))
+        found = await service.pool(wanted)
+        return await service.aside(lambda: json_answer(found))
 
     return router
 
@@ -147,11 +152,13 @@ def status_routes(service: Service) -> APIRouter:
     """Paths that tell how the server is."""
     router = APIRouter(tags=["status"])
 
+    @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", response_model=StatusOut)
     async def healthz() -> Response:
         """The process runs."""
         return json_answer(StatusOut(status="ok"))
 
+    @router.head("/readyz", include_in_schema=False)
     @router.get("/readyz", response_model=StatusOut, responses={503: {"model": ErrorOut}})
     async def readyz() -> Response:
         """The index can be read and its vectors are in memory."""

@@ -67,6 +67,7 @@ def _server(retriever: Retriever, settings: ServeSettings) -> "uvicorn.Server":
         access_log=False,
         server_header=False,
         lifespan="on",
+        ws="none",  # an upgrade would pass the gate by
         timeout_graceful_shutdown=settings.limits.grace,
         timeout_keep_alive=settings.limits.idle,
     )

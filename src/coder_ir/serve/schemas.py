@@ -12,7 +12,16 @@ from coder_ir.policies import policy_with
 from coder_ir.searching import SearchOptions
 from coder_ir.serve.batching import Answer, Question
 from coder_ir.serve.limits import Limits
-from coder_ir.types import Condition, Constraint, Document, Filtered, Hit, Operator, Passage
+from coder_ir.types import (
+    Condition,
+    Constraint,
+    Document,
+    Filtered,
+    Hit,
+    Operator,
+    Passage,
+    Ranking,
+)
 
 Scalar = str | int | float | bool | None
 EXAMPLE: dict[str, Any] = {
@@ -242,9 +251,9 @@ class SearchOut(BaseModel):
     timing: TimingOut
 
     @classmethod
-    def of(cls, answer: Answer) -> Self:
+    def of(cls, answer: Answer[Ranking]) -> Self:
         """From the library's."""
-        ranking = answer.ranking
+        ranking = answer.value
         return cls(
             hits=[HitOut.of(hit) for hit in ranking],
             filtered=[FilteredOut.of(gone) for gone in ranking.filtered],

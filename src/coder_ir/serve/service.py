@@ -7,17 +7,18 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, TypeVar, cast
 
-from coder_ir.errors import UploadStopped
+from coder_ir.errors import TooLarge, UploadStopped
 from coder_ir.intake import Added
 from coder_ir.policies import POLICIES
 from coder_ir.retriever import Retriever
-from coder_ir.searching import DEFAULT_POLICY, STATED
+from coder_ir.searching import DEFAULT_POLICY, STATED, Asked
 from coder_ir.serve.batching import Answer, Batcher, Question
 from coder_ir.serve.metrics import Metrics
 from coder_ir.serve.pool import PoolOut, pool_of
 from coder_ir.serve.schemas import IndexOut, ModelOut, PoolIn, SearchIn, SettingsOut
 from coder_ir.serve.settings import ServeSettings
 from coder_ir.serve.writing import Writer, within
+from coder_ir.types import Ranking
 
 T = TypeVar("T")
 
@@ -51,8 +52,27 @@ class Service:
         self.batcher.close()
         self.writer.close()
 
-    async def answers(self, searches: Sequence[SearchIn]) -> list[Answer]:
+    async def answers(self, searches: Sequence[SearchIn]) -> list[Answer[Ranking]]:
         """One answer a search; all are checked before the first is taken up."""
+        answers = await self._asked(searches, self.retriever.answer)
+        size = sum(len(hit.text) for answer in answers for hit in answer.value)
+        most = self.settings.limits.answer_characters
+        if size > most:
+            raise TooLarge(
+                f"the hits hold {size} characters of text, and an answer at most {most}; ask for "
+                "fewer hits, or for fewer searches at a time"
+            )
+        return answers
+
+    async def pool(self, wanted: PoolIn) -> PoolOut:
+        """The candidates for a query, not ranked."""
+        (answer,) = await self._asked([wanted], partial(pool_of, self.retriever))
+        return answer.value
+
+    async def _asked(
+        self, searches: Sequence[SearchIn | PoolIn], finish: Callable[[Asked], T]
+    ) -> list[Answer[T]]:
+        """What becomes of each; those that no worker has taken when the time is up never are."""
         limits = self.settings.limits
         questions: list[Question] = []
         for number, search in enumerate(searches, 1):
@@ -60,13 +80,8 @@ class Service:
             place = f"search {number}: the query" if len(searches) > 1 else "the query"
             self.retriever.check(question.query, question.options, place=place)
             questions.append(question)
-        return await within(limits.timeout, asyncio.wrap_future(self.batcher.submit(questions)))
-
-    async def pool(self, wanted: PoolIn) -> PoolOut:
-        """The candidates for a query, not ranked."""
-        question = wanted.question(self.settings.limits)
-        self.retriever.check(question.query, question.options)
-        return await self.aside(partial(pool_of, self.retriever, question))
+        futures = map(asyncio.wrap_future, self.batcher.submit(questions, finish))
+        return await within(limits.timeout, asyncio.gather(*futures))
 
     async def upload(self, chunks: AsyncIterator[bytes], *, split: bool) -> Added:
         """Write a body of jsonl as it comes, and count what was written, whole or not."""

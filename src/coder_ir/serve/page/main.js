@@ -8,7 +8,7 @@ import { showScatter } from "./scatter.js";
 import { element } from "./text.js";
 import { upload } from "./upload.js";
 
-const SHOWN = 10; // hits a column
+const HITS = 10; // a column
 const POOL = 100; // documents each space brings
 const SETTINGS = ["alpha", "tau", "p"];
 const POLICY_ORDER = ["auto", "seq", "union", "compatibility", "topical"];
@@ -29,13 +29,16 @@ const state = {
 
 // Settings ------------------------------------------------------------------
 
+// A server may allow fewer.
+const shown = () => Math.min(HITS, state.index.settings.limits.k);
+const most = () => Math.min(POOL, state.index.settings.limits.n);
 const chosen = () => state.values[state.policy];
 const defaults = (name) => state.index.settings.policies[name];
 
 function resetSettings() {
   state.policy = state.index.settings.policy;
   state.values = Object.fromEntries(POLICY_ORDER.map((name) => [name, { ...defaults(name) }]));
-  state.n = POOL;
+  state.n = most();
   state.maxRisk = 1;
 }
 
@@ -77,16 +80,15 @@ const listOf = (id) => at(id).value.split(";").map((part) => part.trim()).filter
 async function search() {
   const query = at("query").value.trim();
   if (!query || !state.index) return; // without an index: `begin` asks once it is read
-  state.query = query;
-  state.lists = { exclude: listOf("exclude"), require: listOf("require"), where: listOf("where") };
+  const lists = { exclude: listOf("exclude"), require: listOf("require"), where: listOf("where") };
   const mine = ++state.asked;
   document.body.setAttribute("aria-busy", "true");
   try {
-    const n = state.index.settings.hybrid ? state.n : POOL;
-    const pool = await call("POST", "/v1/pool", { body: { query, n, ...state.lists } });
+    const n = state.index.settings.hybrid ? state.n : most();
+    const pool = await call("POST", "/v1/pool", { body: { query, n, ...lists } });
     if (mine !== state.asked) return;
     tell("");
-    state.pool = pool;
+    Object.assign(state, { query, lists, pool });
     state.words = new Set(pool.words);
     state.sentences.clear();
     remember();
@@ -103,11 +105,11 @@ const keyOf = (one) => `${one.doc_id}\n${one.passage.number}`;
 /** Asks which sentence decided each hit, where it is not known yet; the ranking does not wait. */
 async function explain() {
   const { topical, coder } = rankings();
-  const visible = [...topical.hits.slice(0, SHOWN), ...coder.hits.slice(0, SHOWN)];
+  const visible = [...topical.hits.slice(0, shown()), ...coder.hits.slice(0, shown())];
   if (visible.every((hit) => state.sentences.has(keyOf(hit)))) return;
   const mine = state.asked;
   const ours = { ...body(), explain: true };
-  const plain = { query: ours.query, k: SHOWN, policy: "topical", explain: true, ...filled(state.lists) };
+  const plain = { query: ours.query, k: shown(), policy: "topical", explain: true, ...filled(state.lists) };
   try {
     const { results } = await call("POST", "/v1/search/batch", { body: { searches: [plain, ours] } });
     if (mine !== state.asked) return;
@@ -122,7 +124,7 @@ const filled = (lists) => Object.fromEntries(Object.entries(lists).filter(([, li
 
 function body() {
   const { query, policy, n, maxRisk, lists } = state;
-  return searchBody({ query, policy, settings: chosen(), defaults: defaults(policy), n, maxRisk, lists }, SHOWN);
+  return searchBody({ query, policy, settings: chosen(), defaults: defaults(policy), n, maxRisk, lists }, shown());
 }
 
 // Showing -------------------------------------------------------------------
@@ -142,7 +144,7 @@ function show({ again = true } = {}) {
   const focused = document.activeElement?.closest("li[data-doc]")?.dataset.doc;
   const column = document.activeElement?.closest("section")?.id;
   showLists({
-    topical, coder, shown: SHOWN, words: state.words,
+    topical, coder, shown: shown(), words: state.words,
     decisive: (one) => state.sentences.get(keyOf(one)) ?? "",
     again: () => show({ again: false }),
   });
@@ -150,7 +152,7 @@ function show({ again = true } = {}) {
   at("coder-head").textContent = `CoDeR: ${state.policy}`;
   const { candidates } = narrowed(state.pool, chosen().spaces, state.n);
   showScatter({
-    candidates, coder, shown: SHOWN, words: state.words, goTo,
+    candidates, coder, shown: shown(), words: state.words, goTo,
     tau: state.policy === "seq" ? chosen().tau : undefined,
   });
   at("legend").textContent = legend(candidates.length, coder);
@@ -249,7 +251,11 @@ async function add(files) {
   }
   stopUpload = undefined;
   at("cancel").hidden = true;
-  await readIndex();
+  try {
+    await readIndex();
+  } catch (error) {
+    tell(`${error.message}. ${error.advice ?? ""}`);
+  }
   if (state.query) await search();
 }
 
@@ -278,7 +284,7 @@ function remember() {
   for (const name of SETTINGS) {
     if (name in chosen() && chosen()[name] !== defaults(state.policy)[name]) kept.set(name, chosen()[name]);
   }
-  if (state.n !== POOL) kept.set("n", state.n);
+  if (state.n !== most()) kept.set("n", state.n);
   if (state.maxRisk < 1) kept.set("max_risk", state.maxRisk);
   for (const [name, list] of Object.entries(state.lists)) if (list.length) kept.set(name, list.join("; "));
   history.replaceState(null, "", `#${kept}`);
@@ -295,8 +301,8 @@ function recall() {
     const value = number(name, name === "tau" ? -1 : 0, 1);
     if (value !== undefined && name in chosen()) chosen()[name] = value;
   }
-  state.n = Math.round(number("n", SHOWN, POOL) ?? POOL);
-  state.maxRisk = number("max_risk", 0, 1) ?? 1;
+  state.n = Math.round(number("n", shown(), most()) ?? most());
+  state.maxRisk = state.index.settings.calibrated ? number("max_risk", 0, 1) ?? 1 : 1;
   const fields = { query: "q", exclude: "exclude", require: "require", where: "where" };
   for (const [id, name] of Object.entries(fields)) {
     at(id).value = kept.get(name) ?? at(id).value; // what was typed before this ran stays
@@ -304,10 +310,10 @@ function recall() {
   }
 }
 
-let timer;
+const timers = new Map(); // one for each kind of work
 function later(work) {
-  clearTimeout(timer);
-  timer = setTimeout(work, 350);
+  clearTimeout(timers.get(work));
+  timers.set(work, setTimeout(work, 350));
 }
 
 const THEMES = ["", "light", "dark"];

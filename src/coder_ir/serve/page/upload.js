@@ -5,13 +5,15 @@ import { call } from "./api.js";
 const TOGETHER = 32; // documents a request
 const MOST = 400_000; // characters a request
 const IDS = ["_id", "id", "doc_id"];
-const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
+const SCALAR = /^(-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?|true|false|null)$/;
 
 /** Lines of jsonl for every document of a file, with about the share of the file that was read. */
 async function* documents(file) {
   const ending = file.name.toLowerCase().replace(/^.*\./, "");
   if (ending === "txt" || ending === "md") {
-    yield { line: JSON.stringify({ _id: file.name, text: (await file.text()).replace(/^\uFEFF/, "") }), read: 1, at: 1 };
+    let text = "";
+    for await (const piece of pieces(file)) text += piece;
+    yield { line: JSON.stringify({ _id: file.name, text }), read: 1, at: 1 };
   } else if (ending === "csv" || ending === "tsv") {
     yield* fromTable(file, ending === "csv" ? "," : "\t");
   } else {
@@ -22,9 +24,14 @@ async function* documents(file) {
 async function* pieces(file) {
   const reader = file.stream().pipeThrough(new TextDecoderStream("utf-8", { fatal: true })).getReader();
   for (;;) {
-    const { done, value } = await reader.read();
-    if (done) return;
-    yield value;
+    let piece;
+    try {
+      piece = await reader.read();
+    } catch (error) {
+      throw error instanceof TypeError ? new Error(`${file.name} is not UTF-8; save it as UTF-8.`) : error;
+    }
+    if (piece.done) return;
+    yield piece.value;
   }
 }
 
@@ -48,7 +55,8 @@ function withId(line, id) {
   try {
     const row = JSON.parse(line);
     if (row && typeof row === "object" && !IDS.some((name) => name in row)) {
-      return JSON.stringify({ _id: id, ...row });
+      const rest = line.slice(line.indexOf("{") + 1); // as it is: numbers may be longer than ours
+      return `{"_id": ${JSON.stringify(id)}${rest.trim() === "}" ? "" : ","}${rest}`;
     }
   } catch { /* the server names the fault */ }
   return line;
@@ -62,16 +70,18 @@ async function* fromTable(file, separator) {
     if (cells.length !== names.length) {
       throw new Error(`${file.name}: row ${number} has ${cells.length} cells, the header ${names.length}`);
     }
-    const row = Object.fromEntries(names.map((name, i) => [name, cellValue(name, cells[i])]));
+    const fields = names.map((name, i) => `${JSON.stringify(name)}: ${cellJson(name, cells[i])}`);
     const known = IDS.some((name) => names.includes(name));
-    yield { line: JSON.stringify(known ? row : { _id: `${file.name}:${number}`, ...row }), read, at: number };
+    if (!known) fields.unshift(`"_id": ${JSON.stringify(`${file.name}:${number}`)}`);
+    yield { line: `{${fields.join(", ")}}`, read, at: number };
   }
 }
 
-/** Metadata that is a number is read as one, as `coder-ir index` does. */
-function cellValue(name, cell) {
-  const text = name === "text" || name === "title" || IDS.includes(name);
-  return !text && NUMBER.test(cell) ? Number(cell) : cell;
+/** A cell as JSON: metadata that is a number, true, false or null is that, as for `coder-ir index`. */
+function cellJson(name, cell) {
+  if (name === "text" || name === "title" || IDS.includes(name)) return JSON.stringify(cell);
+  const bare = cell.trim();
+  return SCALAR.test(bare) && Math.abs(Number(bare)) !== Infinity ? bare : JSON.stringify(bare);
 }
 
 /** Rows of a table; a cell in quotes may hold separators, line ends and doubled quotes. */
