@@ -12,6 +12,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +96,9 @@ def unit_words() -> list[str]:
 
 def page_commands() -> list[str]:
     """Shell commands of docs/deploy.md, continued lines joined."""
-    blocks = re.findall(r"^```\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    joined = re.sub(r"(\\|(?<=\|)|(?<=&&))\n\s*", " ", "".join(blocks))
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    shell = "".join(text for language, text in blocks if not language)
+    joined = re.sub(r"(\\|(?<=\|)|(?<=&&))\n\s*", " ", shell)
     return joined.splitlines()
 
 
@@ -111,7 +113,7 @@ def parsed(words: Sequence[str]) -> dict[str, Any]:
     program, name, *rest = words
     assert Path(program).name == "coder-ir"
     command = get_command(app)
-    with command.make_context("coder-ir", []) as above:
+    with command.make_context("coder-ir", [name]) as above:
         found = command.get_command(above, name)  # type: ignore[attr-defined]
         assert found is not None, f"coder-ir has no command {name}"
         with found.make_context(name, rest, parent=above) as context:
@@ -364,12 +366,12 @@ def test_the_page_s_backup_of_a_served_index_can_be_restored(retriever: Retrieve
     (restore,) = [line for line in page_commands() if "--entrypoint sh" in line]
     words = shlex.split(restore.partition(" < ")[0])
     target = tmp_path / "new" / "index"
-    with SqliteStore(target) as store:
+    with closing(SqliteStore(target)) as store:
         assert store.count() == 0
     with (tmp_path / "backup.sqlite").open("rb") as copy:
         done = ran("sh", "-c", words[-1].replace("/data", str(tmp_path / "new")), stdin=copy)
     assert (done.stderr, done.returncode) == ("", 0)
-    with SqliteStore(target, read_only=True) as store:
+    with closing(SqliteStore(target, read_only=True)) as store:
         assert [document.doc_id for document in store.documents()] == ["club", "garden"]
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -251,22 +251,30 @@ def _states(query: str) -> bool:
 
 
 def detect(query: str, vector: Floats, detector: Logistic | None) -> Constraint:
-    """What a query states; `vector` is its topical one, read by the trained part.
+    """What a query states; `vector` is its topical one, read by the trained part."""
+    return replace(read(query), probability=probability(query, vector, detector))
+
+
+def probability(query: str, vector: Floats, detector: Logistic | None) -> float:
+    """That a query states a constraint at all.
 
     Without a trained part, a cue word in anything but a plain statement decides.
     """
     cues = find_cues(query)
     if detector is None:
-        probability = 0.0 if not cues else 0.2 if _states(query) else 1.0
-    else:
-        probability = float(
-            detector.probability(np.concatenate([_shape(query, cues), vector])[None])[0]
-        )
+        return 0.0 if not cues else 0.2 if _states(query) else 1.0
+    features = np.concatenate([_shape(query, cues), vector])
+    return float(detector.probability(features[None])[0])
+
+
+def read(query: str) -> Constraint:
+    """What the words of a query state, taken for a constraint without any doubt."""
+    cues = find_cues(query)
     # "Which king was never crowned?" turns a fact round; it names nothing to keep away from.
     turns = _asks(query) or _states(query)
     naming = [cue for cue in cues if not (turns and cue.family in ("negation", "lack"))]
     return Constraint(
-        probability=probability,
+        probability=1.0,
         cues=tuple(cue.words for cue in cues),
         excluded=tuple(
             part.strip() for cue in naming for part in _AND.split(cue.excluded) if part.strip()

@@ -6,8 +6,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-import numpy as np
-
 from coder_ir.calibration import Calibration
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder, load_verifier
@@ -25,6 +23,7 @@ from coder_ir.searching import (
     assemble,
     check_query,
     decide,
+    named,
     passage_texts,
     reading,
     refused,
@@ -39,7 +38,6 @@ from coder_ir.types import (
     Constraint,
     Document,
     Encoder,
-    Floats,
     Lexical,
     ModelStamp,
     Order,
@@ -252,15 +250,17 @@ class Retriever:
     def prepare(self, queries: Sequence[str], options: Sequence[SearchOptions]) -> list[Asked]:
         """Encode queries together, each with options of its own, for `answer`.
 
-        All of them cost two calls of the encoder: one for the queries, one for their phrases.
-        Explicit constraints enter the compatibility vector in words, the topical one not.
+        All of them, and the phrases of their constraints, cost one call of the encoder. Explicit
+        constraints enter the compatibility vector in words, the topical one not.
         """
         for number, (query, chosen) in enumerate(zip(queries, options, strict=True), 1):
             place = f"query {number}" if len(queries) > 1 else "the query"
             self.check(query, chosen, place=place)
         self._check_model()
         worded = [chosen.worded(query) for query, chosen in zip(queries, options, strict=True)]
-        texts = list(dict.fromkeys([*queries, *worded]))
+        said = [_said(named(query, chosen)) for query, chosen in zip(queries, options, strict=True)]
+        phrases = (text for part in said for text in part)
+        texts = list(dict.fromkeys([*queries, *worded, *phrases]))
         row = {text: number for number, text in enumerate(texts)}
         vectors = self.encoder.encode(texts, kind="query")
         topical = vectors.topical[[row[query] for query in queries]]
@@ -269,27 +269,16 @@ class Retriever:
             stated(query, vector, self.calibration, chosen)
             for query, vector, chosen in zip(queries, topical, options, strict=True)
         ]
-        said = self._said(constraints)
         return [
             Asked(
                 query,
                 options[i],
                 VectorPair(topical[i : i + 1], compatibility[i : i + 1]),
                 constraints[i],
-                said[i],
+                vectors.topical[[row[text] for text in said[i]]],
             )
             for i, query in enumerate(queries)
         ]
-
-    def _said(self, constraints: Sequence[Constraint]) -> list[Floats]:
-        """Topical rows of each constraint's phrases and, last, its topic, where it has both."""
-        texts = [[*c.phrases, *filter(None, [c.topic])] if c.phrases else [] for c in constraints]
-        flat = [text for part in texts for text in part]
-        if not flat:
-            return [np.empty((0, 0), dtype=np.float32) for _ in constraints]
-        rows = self.encoder.encode(flat, kind="query").topical
-        ends = np.cumsum([len(part) for part in texts])
-        return np.split(rows, ends[:-1])
 
     def answer(self, asked: Asked) -> Ranking:
         """One ranking; taken anew where another process deleted a hit in the middle of it."""
@@ -395,3 +384,8 @@ class Retriever:
     ) -> None:
         """Close."""
         self.close()
+
+
+def _said(constraint: Constraint) -> list[str]:
+    """A constraint's phrases and, last, its topic, where it has both."""
+    return [*constraint.phrases, *filter(None, [constraint.topic])] if constraint.phrases else []

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from coder_ir.calibration import Calibration
 from coder_ir.conditions import parse_condition
-from coder_ir.constraints import detect
+from coder_ir.constraints import probability, read
 from coder_ir.errors import InvalidValue
 from coder_ir.intake import check_text
 from coder_ir.mentions import mention
@@ -150,16 +150,18 @@ def stated(
     query: str, vector: Floats, calibration: Calibration | None, options: SearchOptions
 ) -> Constraint:
     """What the query states, and what the options add; `vector` is its topical one."""
-    found = detect(query, vector, calibration.detector if calibration else None)
-    if not (options.exclude or options.require):
-        return replace(found, required=()) if found.required else found
-    return Constraint(
-        probability=1.0,
-        cues=found.cues,
-        excluded=(*found.excluded, *options.exclude),
-        required=tuple(options.require),
-        topic=found.topic,
-    )
+    found = named(query, options)
+    if options.exclude or options.require:
+        return found
+    detector = calibration.detector if calibration else None
+    return replace(found, probability=probability(query, vector, detector))
+
+
+def named(query: str, options: SearchOptions) -> Constraint:
+    """What the query's words and the options name, taken for a constraint without any doubt."""
+    found = read(query)
+    excluded = (*found.excluded, *options.exclude)
+    return replace(found, excluded=excluded, required=tuple(options.require))
 
 
 Texts = Callable[[Sequence[str]], list[Document]]

@@ -157,7 +157,7 @@ def test_the_log_tells_requests_apart_and_holds_no_text(
 def test_the_description_has_every_path_with_examples_and_one_error_shape(api: TestClient):
     told = api.get("/openapi.json").json()
     assert set(told["paths"]) == {
-        *("/v1/search", "/v1/search/batch", "/v1/documents", "/v1/documents/{doc_id}"),
+        *("/v1/search", "/v1/search/batch", "/v1/pool", "/v1/documents", "/v1/documents/{doc_id}"),
         *("/v1/index", "/healthz", "/readyz", "/metrics"),
     }
     search = told["paths"]["/v1/search"]["post"]

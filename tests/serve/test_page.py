@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -124,9 +123,17 @@ def test_a_hit_shows_scores_risk_and_the_sentence_that_decided(open_page: Open):
 
 def test_an_ordinary_query_is_said_to_state_no_constraint(open_page: Open):
     page = open_page()
-    search(page, "hotels in the old town")
+    search(page, "how breakfast hours are set")
     assert "No constraint was found" in page.inner_text("#constraint")
     assert column(page, "topical") == column(page, "coder")
+
+
+SLIDE = """([id, value]) => {  // in one turn, in which no answer could come
+  const slider = document.getElementById(id);
+  slider.value = value;
+  slider.dispatchEvent(new Event("input", { bubbles: true }));
+  return [...document.querySelectorAll("#coder > ol > li")].map((card) => card.dataset.doc);
+}"""
 
 
 def test_a_slider_ranks_anew_without_asking_the_server(open_page: Open):
@@ -135,9 +142,8 @@ def test_a_slider_ranks_anew_without_asking_the_server(open_page: Open):
     page.wait_for_selector("#coder mark")
     page.locator("#policies input[value=seq]").check(force=True)
     before, asked = column(page, "coder"), len(page.asked)
-    page.locator("#tau").fill("0.5")
-    after = column(page, "coder")
-    assert asked == len(page.asked)
+    after = page.evaluate(SLIDE, ["tau", 0.5])
+    assert not [url for url in page.asked[asked:] if url.endswith("/v1/pool")]
     assert 0 < len(after) < len(before)
     assert "is below τ 0.5" in page.locator("#filtered .why").first.text_content()
     assert page.locator("#scatter .tau").count() == 1
@@ -174,7 +180,7 @@ def test_the_page_ranks_exactly_as_the_library_does(open_page: Open, server: Ser
     page = open_page()
     kinds = {"seq": Sequential, "union": Union}
     with Client(server.url) as client:
-        for query in [one.text for one in load_sample()[1]] + ["hotels in the old town"]:
+        for query in [one.text for one in load_sample()[1]] + ["how breakfast hours are set"]:
             pool = page.evaluate(
                 """async (query) => (await fetch("/v1/pool", {method: "POST",
                 headers: {"content-type": "application/json"},
@@ -185,9 +191,10 @@ def test_the_page_ranks_exactly_as_the_library_does(open_page: Open, server: Ser
                 own = {key: given[key] for key in ("alpha", "tau", "p") if key in given}
                 rest = {key: value for key, value in given.items() if key not in own}
                 policy = kinds[name](**own) if own else name
-                ranking = client.search(query, 20, policy=policy, **rest)
+                k = min(20, given.get("n", 20))  # a pool of fewer would be widened
+                ranking = client.search(query, k, policy=policy, **rest)
                 hits, filtered = page.evaluate(RANK, [pool, name, given])
-                assert hits == [[hit.doc_id, pytest.approx(hit.score)] for hit in ranking]
+                assert hits[:k] == [[hit.doc_id, pytest.approx(hit.score)] for hit in ranking]
                 gone = [[one.doc_id, pytest.approx(one.score)] for one in ranking.filtered]
                 assert filtered == gone, (query, name, given)
 
@@ -220,7 +227,7 @@ def test_copied_code_runs_and_gives_what_the_page_shows(
     page.click(f"#{language}")
     code = page.evaluate("navigator.clipboard.readText()")
     assert code == page.locator("#code").text_content()
-    command = [sys.executable, "-c", code] if language == "python" else shlex.split(code)
+    command = [sys.executable if language == "python" else "sh", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     if language == "python":
         found = [line.split()[1] for line in done.stdout.splitlines() if line[0].isdecimal()]

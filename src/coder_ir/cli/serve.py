@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from coder_ir.cli.search import Hybrid, Index, Model, Threads
+from coder_ir.cli.search import Hybrid, Index, Model
 
 
 def serve(
@@ -36,7 +36,14 @@ def serve(
     ] = 256,
     timeout: Annotated[float, typer.Option(help="Seconds that a search may take.")] = 30.0,
     model: Model = None,
-    threads: Threads = 0,
+    threads: Annotated[
+        int,
+        typer.Option(
+            help="CPU threads of one search or write; 0 takes all. Searches run side by side, so "
+            "more make one faster, not many.",
+            min=0,
+        ),
+    ] = 1,
 ) -> None:
     """Serve an index over HTTP, until SIGINT or SIGTERM; accepted requests are finished.
 

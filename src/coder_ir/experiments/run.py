@@ -25,6 +25,7 @@ from coder_ir.experiments.risk import measure_risk
 from coder_ir.experiments.search_cost import measure_search_cost
 from coder_ir.experiments.sensitivity import measure_sensitivity
 from coder_ir.experiments.separation import measure_separation
+from coder_ir.experiments.serving import measure_serving
 from coder_ir.experiments.settings import measure_settings
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.survival import measure_survival
@@ -61,6 +62,7 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "encoding": measure_encoding,
     "search": measure_search_cost,
     "kill": measure_durability,
+    "serving": measure_serving,
     "probe": measure_probe,
     "goals": measure_goals,
     "card": compose_card,

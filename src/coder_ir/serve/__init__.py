@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Limits", "ServeSettings", "Tokens", "check_extra", "create_app", "load_tokens"]
 
+_PARTS = ("fastapi", "uvicorn", "prometheus_client", "threadpoolctl")
+
 
 def check_extra() -> None:
     """Refuse to go on without the libraries of the extra."""
-    if not all(find_spec(name) for name in ("fastapi", "uvicorn", "prometheus_client")):
+    if not all(map(find_spec, _PARTS)):
         raise MissingExtra("The HTTP server", extra="serve")
 
 

@@ -19,7 +19,7 @@ class Limits:
     phrases: int = 32  # of exclude, require and where, each
     values: int = 200  # in one condition
     batch: int = 64  # searches in one request
-    together: int = 32  # searches encoded in one call
+    together: int = 8  # searches encoded in one call
     waiting: int = 256  # searches that wait, before others are sent away
     uploads: int = 8  # at the same time
     workers: int = 2  # threads that answer searches; one ranks while another encodes

@@ -76,7 +76,7 @@ const listOf = (id) => at(id).value.split(";").map((part) => part.trim()).filter
 
 async function search() {
   const query = at("query").value.trim();
-  if (!query) return;
+  if (!query || !state.index) return; // without an index: `begin` asks once it is read
   state.query = query;
   state.lists = { exclude: listOf("exclude"), require: listOf("require"), where: listOf("where") };
   const mine = ++state.asked;
@@ -295,11 +295,13 @@ function recall() {
     const value = number(name, name === "tau" ? -1 : 0, 1);
     if (value !== undefined && name in chosen()) chosen()[name] = value;
   }
-  state.n = Math.round(number("n", 1, POOL) ?? POOL);
+  state.n = Math.round(number("n", SHOWN, POOL) ?? POOL);
   state.maxRisk = number("max_risk", 0, 1) ?? 1;
-  for (const name of ["exclude", "require", "where"]) at(name).value = kept.get(name) ?? "";
-  at("more").open = ["exclude", "require", "where"].some((name) => kept.get(name));
-  at("query").value = kept.get("q") ?? "";
+  const fields = { query: "q", exclude: "exclude", require: "require", where: "where" };
+  for (const [id, name] of Object.entries(fields)) {
+    at(id).value = kept.get(name) ?? at(id).value; // what was typed before this ran stays
+    if (id !== "query" && kept.get(name)) at("more").open = true;
+  }
 }
 
 let timer;
@@ -366,6 +368,7 @@ function listenToDrops() {
 
 async function begin() {
   theme(localStorage.getItem("coder-ir theme") ?? "");
+  listen();
   try {
     await readIndex();
   } catch (error) {
@@ -380,7 +383,6 @@ async function begin() {
   at("examples").replaceChildren(...state.index.settings.examples.map((text) =>
     element("li", {}, element("button", { type: "button" }, text))));
   recall();
-  listen();
   showSettings();
   if (at("query").value) await search();
 }
