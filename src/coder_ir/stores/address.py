@@ -14,6 +14,8 @@ from coder_ir.errors import InvalidValue
 STORES = {
     "postgresql": "coder_ir.stores.pgvector:PgvectorStore",
     "postgres": "coder_ir.stores.pgvector:PgvectorStore",
+    "milvus": "coder_ir.stores.milvus:MilvusStore",
+    "milvus-lite": "coder_ir.stores.milvus:MilvusStore",
 }
 """Scheme to module and class, loaded when an address asks for it; called as
 `Class(address, read_only=…)`."""
