@@ -34,7 +34,7 @@ def test_a_known_scheme_needs_no_slashes_and_an_unknown_one_is_then_a_folder(mon
 
 def test_every_scheme_names_a_store_that_is_there():
     for scheme in STORES:
-        with pytest.raises(InvalidValue, match="names no (table|collection)"):
+        with pytest.raises(InvalidValue, match=r"names no (table|collection)"):
             open_store(f"{scheme}://localhost")
 
 

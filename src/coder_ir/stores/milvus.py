@@ -27,7 +27,7 @@ from typing import Any
 
 from coder_ir.errors import NotFound, StoreError
 from coder_ir.stores.milvus_address import Settings
-from coder_ir.stores.milvus_connections import Connections, documents_of
+from coder_ir.stores.milvus_connections import TIMEOUT, Connections, documents_of
 from coder_ir.stores.milvus_rows import (
     HEAD,
     MODEL,
@@ -148,7 +148,7 @@ class MilvusStore:
             self._connections.call(partial(_insert, name, part))
 
     def _upsert(self, rows: list[Row]) -> None:
-        self._connections.call(lambda client: client.upsert(self._documents, rows))
+        self._connections.call(lambda client: client.upsert(self._documents, rows, timeout=TIMEOUT))
 
     def _sweep(self, old: Sequence[Head]) -> None:
         """Remove what belonged to documents as they were before."""
@@ -167,7 +167,9 @@ class MilvusStore:
         return [row["pk"] for row in query(self._connections, self._documents, condition, ["pk"])]
 
     def _delete(self, name: str, condition: str) -> None:
-        self._connections.call(lambda client: client.delete(name, filter=condition))
+        self._connections.call(
+            lambda client: client.delete(name, filter=condition, timeout=TIMEOUT)
+        )
 
     def delete(self, doc_ids: Sequence[str]) -> int:
         """Remove those present; returns how many were."""
@@ -311,8 +313,8 @@ class MilvusStore:
 
     def _tidy(self, name: str) -> None:
         def tidy(client: Any) -> None:
-            client.flush(name)
-            client.compact(name)
+            client.flush(name, timeout=TIMEOUT)
+            client.compact(name, timeout=TIMEOUT)
 
         self._connections.call(tidy)
 
@@ -328,7 +330,7 @@ class MilvusStore:
 
 
 def _insert(name: str, rows: list[Row], client: Any) -> None:
-    client.insert(name, rows)
+    client.insert(name, rows, timeout=TIMEOUT)
 
 
 def _old(row: Row) -> bool:
@@ -351,7 +353,7 @@ def _requests(rows: Sequence[Row]) -> Iterator[list[Row]]:
 
 def _size(row: Row) -> int:
     """Bytes of a row, about."""
-    vectors = sum(row[space].nbytes for space in ("topical", "compatibility") if space in row)
+    vectors: int = sum(row[space].nbytes for space in ("topical", "compatibility") if space in row)
     texts = len(row.get("body", "").encode()) + 4 * len(row["doc_id"])
     return (
         vectors + texts + 40 * len(row.get("labels", ())) + 80 * len(row.get("extremes", ())) + 200

@@ -16,7 +16,8 @@ from coder_ir.stores.milvus_address import Settings
 
 T = TypeVar("T")
 _PATIENCE = 10.0  # seconds in which a broken connection may come back
-_TIMEOUT = 60.0  # seconds for one call
+TIMEOUT = 60.0
+"""Seconds for one call."""
 _CONNECT = 10.0  # seconds for the first one
 _NOT_LOADED = 101
 _MISSING = 100
@@ -107,7 +108,7 @@ class Connections:
         try:
             for name in (self.settings.collection, documents_of(self.settings.collection)):
                 if self.client.has_collection(name):
-                    self.client.load_collection(name, timeout=_TIMEOUT)
+                    self.client.load_collection(name, timeout=TIMEOUT)
         except self._errors as error:
             return _broken(error)
         return True
@@ -129,7 +130,7 @@ class Connections:
         text = " ".join(str(getattr(error, "message", "") or error).split())
         for secret in self.settings.secrets:
             text = text.replace(secret, "…")
-        place, low = self.settings.place, text.lower()
+        place, low = self.settings.place, f"{text} {_cause(error)}".lower()
         for words, said in _REFUSALS.items():
             if any(word in low for word in words):
                 return StoreError(said.format(place=place, text=text))
@@ -167,8 +168,16 @@ def documents_of(collection: str) -> str:
     return f"{collection}_documents"
 
 
+def _cause(error: Exception) -> str:
+    """What gRPC said; pymilvus says of every failure to connect that the server may be away."""
+    cause = error.__cause__
+    return f"{cause.code()} {cause.details()}" if isinstance(cause, _rpc_error()) else ""
+
+
 def _broken(error: Exception) -> bool:
     """Whether the connection, and not the request, is at fault."""
+    if any(word in _cause(error) for word in ("UNAUTHENTICATED", "PERMISSION_DENIED")):
+        return False
     text = str(error).lower()
     words = ("unavailable", "fail connecting", "closed channel", "connection refused")
     return any(word in text for word in (*words, "socket closed", "connection reset"))
@@ -260,8 +269,7 @@ def import_pymilvus() -> Any:
     return pymilvus
 
 
-def _rpc_error() -> type[Exception]:
+def _rpc_error() -> Any:
     import grpc
 
-    found: type[Exception] = grpc.RpcError
-    return found
+    return grpc.RpcError

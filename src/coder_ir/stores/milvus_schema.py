@@ -12,7 +12,7 @@ from typing import Any
 
 from coder_ir.errors import InvalidValue, NotFound, StoreError
 from coder_ir.stores.milvus_address import CollectionSettings
-from coder_ir.stores.milvus_connections import Connections, documents_of, import_pymilvus
+from coder_ir.stores.milvus_connections import TIMEOUT, Connections, documents_of, import_pymilvus
 from coder_ir.stores.milvus_where import MOST_LABELS
 from coder_ir.types import Space
 
@@ -88,7 +88,9 @@ def find_passages(connections: Connections) -> Passages | None:
         return None
     found = _check(connections, name, _PASSAGES, SPACES)
     _load(connections, name, SPACES, shape=settings.shape)
-    described = connections.call(lambda client: client.describe_index(name, SPACES[0]))
+    described = connections.call(
+        lambda client: client.describe_index(name, SPACES[0], timeout=TIMEOUT)
+    )
     index = str(described["index_type"])
     if settings.shape.index not in (None, index):
         raise InvalidValue(
@@ -102,7 +104,7 @@ def make_passages(connections: Connections, wanted: Dimensions) -> Passages:
     """The collection of passages, whose dimensions the first write decides."""
     settings = connections.settings
     if not _exists(connections, settings.collection):
-        vectors = {space: wanted.of(space) for space in SPACES}
+        vectors: dict[str, int] = {space: wanted.of(space) for space in SPACES}
         _make(connections, settings.collection, _PASSAGES, vectors, settings.shape)
     found = find_passages(connections)
     assert found is not None
@@ -110,7 +112,7 @@ def make_passages(connections: Connections, wanted: Dimensions) -> Passages:
 
 
 def _exists(connections: Connections, name: str) -> bool:
-    return bool(connections.call(lambda client: client.has_collection(name)))
+    return bool(connections.call(lambda client: client.has_collection(name, timeout=TIMEOUT)))
 
 
 def _make(
@@ -132,8 +134,10 @@ def _make(
         more = {"num_shards": shape.shards, "consistency_level": shape.consistency}
 
     def make(client: Any) -> None:
-        if not client.has_collection(name):  # another attempt, or process, may have made it
-            client.create_collection(name, schema=schema, **more)
+        if not client.has_collection(
+            name, timeout=TIMEOUT
+        ):  # another attempt, or process, may have made it
+            client.create_collection(name, schema=schema, timeout=TIMEOUT, **more)
 
     with _made_by_another(pymilvus):
         connections.call(make)
@@ -166,7 +170,7 @@ def _check(
     connections: Connections, name: str, fields: dict[str, Any], vectors: tuple[str, ...]
 ) -> dict[str, int]:
     """Dimensions of each vector; a collection that is not ours is refused."""
-    described = connections.call(lambda client: client.describe_collection(name))
+    described = connections.call(lambda client: client.describe_collection(name, timeout=TIMEOUT))
     found = {field["name"]: field for field in described["fields"]}
     if set(found) != {*fields, *vectors} or not all("dim" in found[v]["params"] for v in vectors):
         raise _foreign(connections, name)
@@ -185,7 +189,7 @@ def _load(
 ) -> None:
     """Bring a collection into memory, with the indexes that nobody has come to make yet."""
     pymilvus = import_pymilvus()
-    there = connections.call(lambda client: client.list_indexes(name))
+    there = connections.call(lambda client: client.list_indexes(name, timeout=TIMEOUT))
     for vector in vectors:
         if vector in there:
             continue
@@ -201,8 +205,8 @@ def _load(
         with _made_by_another(pymilvus):
             connections.call(partial(_make_index, name, index))
     more = {} if connections.lite else {"replica_number": connections.settings.shape.replicas}
-    connections.call(lambda client: client.load_collection(name, **more))
+    connections.call(lambda client: client.load_collection(name, timeout=TIMEOUT, **more))
 
 
 def _make_index(name: str, index: Any, client: Any) -> None:
-    client.create_index(name, index)
+    client.create_index(name, index, sync=False, timeout=TIMEOUT)  # loading waits for it

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coder_ir.stores.milvus_address import CollectionSettings
-from coder_ir.stores.milvus_connections import Connections, documents_of
+from coder_ir.stores.milvus_connections import TIMEOUT, Connections, documents_of
 from coder_ir.stores.milvus_rows import HEAD, STATE, Head, key_of
 from coder_ir.stores.milvus_schema import SPACES, Passages
 from coder_ir.stores.milvus_where import any_of, expression
@@ -293,7 +293,7 @@ def pages(
 def consistency(connections: Connections) -> dict[str, Any]:
     """How far behind an answer may be; Milvus Lite is never."""
     shape: CollectionSettings = connections.settings.shape
-    return {"timeout": 60.0} | (
+    return {"timeout": TIMEOUT} | (
         {} if connections.lite else {"consistency_level": shape.consistency}
     )
 
