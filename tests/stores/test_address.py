@@ -53,6 +53,8 @@ def test_an_unknown_scheme_is_refused_with_the_known_ones():
         ("postgresql://h/db?password=secret&table=t", "postgresql://h/db?table=t"),
         ("postgresql:///db?host=/run/pg&password=secret", "postgresql:///db?host=/run/pg"),
         ("postgresql://h/db?Password=secret", "postgresql://h/db"),
+        ("milvus://me:sec@ret@h:1/c?db=d&token=secret", "milvus://h:1/c?db=d"),
+        ("milvus-lite:~/x@y.db?collection=c", "milvus-lite:~/x@y.db?collection=c"),
     ],
 )
 def test_an_address_is_shown_without_user_and_password(index, expected):

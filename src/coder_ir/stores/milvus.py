@@ -154,17 +154,14 @@ class MilvusStore:
         """Remove what belonged to documents as they were before."""
         for start in range(0, len(old), CHUNK):
             some = old[start : start + CHUNK]
+            keys = [head.key for head in some]
             versions = any_of("version", sorted({head.version for head in some}))
-            of_these = any_of("document", [head.key for head in some])
             if self._passages is not None:
-                self._delete(self.settings.collection, f"{of_these} and {versions}")
-            for head in some:
-                if head.parts:
-                    self._delete(self._documents, any_of("pk", self._part_keys(head)))
-
-    def _part_keys(self, head: Head) -> list[str]:
-        condition = f'part > 0 and version == "{head.version}" and doc_id == "{head.key}"'
-        return [row["pk"] for row in query(self._connections, self._documents, condition, ["pk"])]
+                condition = f"{any_of('document', keys)} and {versions}"
+                self._delete(self.settings.collection, condition)
+            if any(head.parts for head in some):
+                condition = f"part > 0 and {any_of('doc_id', keys)} and {versions}"
+                self._delete(self._documents, condition)
 
     def _delete(self, name: str, condition: str) -> None:
         self._connections.call(
@@ -184,23 +181,25 @@ class MilvusStore:
 
     def get(self, doc_ids: Sequence[str]) -> list[Document]:
         """The documents in the order asked for; an unknown id is an error."""
-        found = self._read({key_of(doc_id): doc_id for doc_id in doc_ids})
+        found = self._read(list(dict.fromkeys(key_of(doc_id) for doc_id in doc_ids)))
         if missing := [doc_id for doc_id in doc_ids if doc_id not in found]:
             raise NotFound(f"{self.settings.place} has no document {missing[0]!r}")
         return [found[doc_id] for doc_id in doc_ids]
 
-    def _read(self, wanted: dict[str, str]) -> dict[str, Document]:
+    def _read(self, keys: Sequence[str]) -> dict[str, Document]:
         """Documents by id; one whose parts were replaced while they were read is read again."""
         found: dict[str, Document] = {}
-        keys = list(wanted)
         for _ in range(_ATTEMPTS):
+            torn = []
             for head in heads(self._connections, keys, ["doc_id", "version", "parts"]):
                 body = self._body(head) if head.parts else head.body
-                if body is not None:
+                if body is None:
+                    torn.append(head.key)
+                else:
                     found[head.doc_id] = document_of(head.doc_id, body)
-                    keys.remove(head.key)
-            if not keys:
+            if not torn:
                 break
+            keys = torn
         return found
 
     def _body(self, head: Head) -> str | None:
@@ -227,7 +226,7 @@ class MilvusStore:
         found = sorted(row["doc_id"] for row in self._all(f"part == {HEAD}", ["doc_id"]))
         for start in range(0, len(found), CHUNK):
             part = found[start : start + CHUNK]
-            read = self._read({key_of(doc_id): doc_id for doc_id in part})
+            read = self._read([key_of(doc_id) for doc_id in part])
             yield from (read[doc_id] for doc_id in part if doc_id in read)
 
     def _all(self, condition: str, fields: Sequence[str], name: str | None = None) -> list[Row]:
@@ -286,30 +285,23 @@ class MilvusStore:
         """Remove what no document names and is an hour old, and have Milvus tidy up."""
         self._refuse_read_only("compact")
         with self._connections.writing():
-            live = {row["version"] for row in self._all(f"part == {HEAD}", ["version"])}
-            self._remove(self._documents, f"part > 0 or part == {REMOVED}", live)
-            names = [self._documents]
+            rows = self._all(f"part == {HEAD}", ["version"])
+            current = {(row["pk"], row["version"]) for row in rows}
+            for left in ("part > 0", f"part == {REMOVED}"):
+                self._remove(self._documents, "doc_id", left, current)
+            self._tidy(self._documents)
             if self._passages is not None:
-                names.append(self.settings.collection)
-                current = {
-                    (row["pk"], row["version"]) for row in self._all(f"part == {HEAD}", ["version"])
-                }
-                self._remove_passages(current)
-            for name in names:
-                self._tidy(name)
+                self._remove(self.settings.collection, "document", "number >= 0", current)
+                self._tidy(self.settings.collection)
 
-    def _remove(self, name: str, condition: str, live: set[str]) -> None:
-        rows = self._all(condition, ["version"], name)
-        self._remove_keys(name, [r["pk"] for r in rows if r["version"] not in live and _old(r)])
-
-    def _remove_passages(self, current: set[tuple[str, str]]) -> None:
-        rows = self._all("", ["document", "version"], self.settings.collection)
-        gone = [r["pk"] for r in rows if (r["document"], r["version"]) not in current and _old(r)]
-        self._remove_keys(self.settings.collection, gone)
-
-    def _remove_keys(self, name: str, keys: Sequence[str]) -> None:
-        for start in range(0, len(keys), CHUNK):
-            self._delete(name, any_of("pk", keys[start : start + CHUNK]))
+    def _remove(self, name: str, owner: str, condition: str, current: set[tuple[str, str]]) -> None:
+        """Remove rows that meet a condition and whose document, named by `owner`, has moved on."""
+        rows = self._all(condition, [owner, "version"], name)
+        gone = [r["pk"] for r in rows if (r[owner], r["version"]) not in current and _old(r)]
+        for start in range(0, len(gone), CHUNK):
+            # The condition once more: a document that was removed may have come back by now.
+            keys = any_of("pk", gone[start : start + CHUNK])
+            self._delete(name, f"{keys} and {condition}")
 
     def _tidy(self, name: str) -> None:
         def tidy(client: Any) -> None:

@@ -51,9 +51,10 @@ class Connections:
     def __init__(self, settings: Settings, *, read_only: bool) -> None:
         """Connect; a server that cannot be had is told at once."""
         self.settings = settings
+        self.read_only = read_only
         self._closed = False
         pymilvus = import_pymilvus()
-        self._errors = (pymilvus.MilvusException, _rpc_error(), ValueError)
+        self._errors = (pymilvus.MilvusException, _rpc_error())
         uri = settings.uri
         if settings.file is not None:
             uri = _start_lite(settings, create=not read_only)
@@ -95,6 +96,9 @@ class Connections:
             except self._errors as error:
                 if not self._mended(error) or time.monotonic() + pause > deadline:
                     raise self.refusal(error) from error
+            except ValueError as error:  # gRPC's word for a channel that was replaced meanwhile
+                if not _broken(error) or time.monotonic() + pause > deadline:
+                    raise
             time.sleep(pause)
             pause = min(2 * pause, 1.0)
 
@@ -107,7 +111,7 @@ class Connections:
     def _load_all(self) -> bool:
         try:
             for name in (self.settings.collection, documents_of(self.settings.collection)):
-                if self.client.has_collection(name):
+                if self.client.has_collection(name, timeout=TIMEOUT):
                     self.client.load_collection(name, timeout=TIMEOUT)
         except self._errors as error:
             return _broken(error)

@@ -24,7 +24,7 @@ _TICK = 12  # digits of a version that tell the time
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the row of a document says."""
+    """What the row of a document says, as far as it was asked for."""
 
     key: str
     doc_id: str
@@ -36,8 +36,14 @@ class Head:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "Head":
         """From what Milvus returns."""
-        names = ("pk", "doc_id", "version", "digest", "parts", "body")
-        return cls(*(row.get(name, "") for name in names))
+        return cls(
+            key=row["pk"],
+            doc_id=row.get("doc_id", ""),
+            version=row.get("version", ""),
+            digest=row.get("digest", ""),
+            parts=row.get("parts", 0),
+            body=row.get("body", ""),
+        )
 
 
 @dataclass(frozen=True, slots=True)

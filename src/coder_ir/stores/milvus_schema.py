@@ -191,7 +191,7 @@ def _load(
     pymilvus = import_pymilvus()
     there = connections.call(lambda client: client.list_indexes(name, timeout=TIMEOUT))
     for vector in vectors:
-        if vector in there:
+        if vector in there or connections.read_only:
             continue
         index = pymilvus.MilvusClient.prepare_index_params()
         parameters = shape.build_parameters()
