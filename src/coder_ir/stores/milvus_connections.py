@@ -3,10 +3,12 @@
 import atexit
 import logging
 import os
+import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,8 +80,15 @@ class Connections:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Milvus Lite takes one writer at a time; this holds back other threads of the process."""
-        with self._writer if self.lite else nullcontext():
+        """Hold back other writers where there may be one only.
+
+        Two at once damage the log of Milvus Lite, which is noticed when it is killed. Its servers
+        are for one machine, so threads and processes of this one wait for each other.
+        """
+        if not self.lite:
+            yield
+            return
+        with self._writer, _alone(self.settings.uri):
             yield
 
     def call(self, work: Callable[[Any], T]) -> T:
@@ -185,6 +194,29 @@ def _broken(error: Exception) -> bool:
     text = str(error).lower()
     words = ("unavailable", "fail connecting", "closed channel", "connection refused")
     return any(word in text for word in (*words, "socket closed", "connection reset"))
+
+
+@contextmanager
+def _alone(uri: str) -> Iterator[None]:
+    """No other process of this user and machine writes to the server meanwhile."""
+    if not uri or sys.platform == "win32":  # a file has its own lock; Windows none that fits
+        yield
+        return
+    import fcntl
+
+    name = f"coder-ir-milvus-lite-{os.getuid()}-{uri.rpartition(':')[2]}.lock"
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        lock = os.open(Path(tempfile.gettempdir()) / name, flags, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"cannot lock {name} in {tempfile.gettempdir()}: {error.strerror}"
+        ) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def _start_lite(settings: Settings, *, create: bool) -> str:
