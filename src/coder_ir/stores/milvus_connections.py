@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,12 +36,31 @@ class _Lite:
 
 
 @dataclass
+class _Writer:
+    """Who may write to one Milvus Lite."""
+
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    depth: int = 0  # writes of the thread that holds it, one inside the other
+
+    @contextmanager
+    def alone(self, uri: str) -> Iterator[None]:
+        """No other thread, and no other process, writes meanwhile."""
+        with self.lock:
+            self.depth += 1
+            try:
+                with _other_processes_wait(uri) if self.depth == 1 else nullcontext():
+                    yield
+            finally:
+                self.depth -= 1
+
+
+@dataclass
 class _Process:
     """What the stores of this process share."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     lites: dict[Path, _Lite] = field(default_factory=dict)
-    writers: dict[str, threading.RLock] = field(default_factory=dict)
+    writers: dict[str, _Writer] = field(default_factory=dict)
 
 
 _process = _Process()
@@ -76,7 +95,7 @@ class Connections:
             self._leave_lite()
             raise
         with _process.lock:
-            self._writer = _process.writers.setdefault(uri, threading.RLock())
+            self._writer = _process.writers.setdefault(uri, _Writer())
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -88,7 +107,7 @@ class Connections:
         if not self.lite:
             yield
             return
-        with self._writer, _alone(self.settings.uri):
+        with self._writer.alone(self.settings.uri):
             yield
 
     def call(self, work: Callable[[Any], T]) -> T:
@@ -197,7 +216,7 @@ def _broken(error: Exception) -> bool:
 
 
 @contextmanager
-def _alone(uri: str) -> Iterator[None]:
+def _other_processes_wait(uri: str) -> Iterator[None]:
     """No other process of this user and machine writes to the server meanwhile."""
     if not uri or sys.platform == "win32":  # a file has its own lock; Windows none that fits
         yield
