@@ -18,6 +18,8 @@ from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Floats, Kind, Progress, Span, VectorPair
 from coder_ir.vectors import unit_rows
+from tests import milvus as milvus_server
+from tests.milvus import Milvus
 from tests.postgres import Postgres, running
 
 # Haystack sends usage figures unless it is told not to before it is imported.
@@ -38,6 +40,13 @@ def shared() -> Path:
 def postgres() -> Iterator[Postgres]:
     """One PostgreSQL server for all tests that ask for it."""
     with running() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def milvus() -> Iterator[Milvus]:
+    """One Milvus Lite server for all tests that ask for it."""
+    with milvus_server.running() as server:
         yield server
 
 

@@ -35,6 +35,7 @@ HEAVY = (
     *("torch", "faiss", "onnxruntime", "sentence_transformers"),
     *("fastapi", "uvicorn", "pydantic", "httpx", "prometheus_client"),
     *("psycopg", "psycopg_pool"),
+    *("pymilvus", "milvus_lite", "grpc", "pandas", "pyarrow"),
 )
 
 

@@ -46,7 +46,22 @@ def pgvector(request: pytest.FixtureRequest, folder: Path) -> str:
     return request.getfixturevalue("postgres").address(fresh(), exact="true")
 
 
-PLACES: dict[str, Place] = {"embedded": embedded, "pgvector": pgvector}
+def milvus(request: pytest.FixtureRequest, folder: Path) -> str:
+    return request.getfixturevalue("milvus").address(fresh())
+
+
+def milvus_lite(request: pytest.FixtureRequest, folder: Path) -> str:
+    for package in ("pymilvus", "milvus_lite"):
+        pytest.importorskip(package, reason="needs the extra milvus")
+    return f"milvus-lite:{folder}.db?collection={fresh()}"
+
+
+PLACES: dict[str, Place] = {
+    "embedded": embedded,
+    "pgvector": pgvector,
+    "milvus": milvus,
+    "milvus-lite": milvus_lite,
+}
 
 
 @pytest.fixture(params=PLACES)
@@ -419,8 +434,10 @@ def test_a_client_killed_in_the_middle_and_run_again_leaves_every_document_once(
     assert kept % BATCH == 0
     assert 0 < kept < TOTAL
     assert len(ids(store, NORTH, TOTAL)) == kept
+    store.close()  # some files are for one process at a time
     subprocess.run(ingesting(index), check=True, stdout=subprocess.DEVNULL, timeout=60)
     expected = [f"d{i:04}" for i in range(TOTAL)]
+    store = open_store(index)
     assert [document.doc_id for document in store.documents()] == expected
     assert ids(store, NORTH, TOTAL) == expected
     store.close()

@@ -14,12 +14,15 @@ from coder_ir.errors import InvalidValue
 STORES = {
     "postgresql": "coder_ir.stores.pgvector:PgvectorStore",
     "postgres": "coder_ir.stores.pgvector:PgvectorStore",
+    "milvus": "coder_ir.stores.milvus:MilvusStore",
+    "milvus-lite": "coder_ir.stores.milvus:MilvusStore",
 }
 """Scheme to module and class, loaded when an address asks for it; called as
 `Class(address, read_only=…)`."""
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>//)?")
 _SECRET = ("password", "sslpassword", "token")
+_FILES = ("milvus-lite",)  # schemes before a path, which may hold an @
 
 
 def scheme_of(index: str | Path) -> str | None:
@@ -42,6 +45,8 @@ def shown(index: str | Path) -> str:
         return str(index)
     scheme, _, rest = str(index).partition(":")
     slashes = "//" if rest.startswith("//") else ""
+    if scheme.lower() in _FILES:
+        return str(index)
     # The last @ there is: a password that was not percent-encoded may hold any character.
     place, mark, query = rest.removeprefix("//").rpartition("@")[2].partition("?")
     kept = [(name, value) for name, value in _pairs(query) if name.lower() not in _SECRET]
