@@ -25,7 +25,8 @@ OPTIONS = (
     SearchOptions(policy="union", k=50),
     SearchOptions(policy="seq", where=("shelf=3",)),
 )
-OTHERS = [name for name in PLACES if name != "embedded"]
+# Milvus Lite searches in Python, half a second a query: one way to search, over its server.
+ASKED = {"pgvector": OPTIONS, "milvus": OPTIONS[:1]}
 Hits = list[list[str]]
 
 
@@ -72,11 +73,11 @@ def filled(store: Store, records: Sequence[Record], stamp: ModelStamp) -> Store:
     return store
 
 
-def hits(store: Store, encoder, queries: Sequence[str]) -> list[Hits]:
+def hits(store: Store, encoder, queries: Sequence[str], ways=OPTIONS) -> list[Hits]:
     retriever = Retriever(encoder, store, calibration=load_calibration(BUILT_IN))
     return [
         [[hit.doc_id for hit in ranking] for ranking in retriever.search_many(queries, options)]
-        for options in OPTIONS
+        for options in ways
     ]
 
 
@@ -100,13 +101,15 @@ def test_there_is_something_to_compare(expected: list[Hits], queries: list[str])
     assert len({tuple(found) for found in whole}) > QUERIES // 2
 
 
-@pytest.mark.parametrize("place", OTHERS)
+@pytest.mark.parametrize("place", ASKED)
 def test_every_exact_store_gives_the_same_ids_in_the_same_order(
     place: str, request: pytest.FixtureRequest, tmp_path: Path, encoder, queries, records, expected
 ):
     store = open_store(PLACES[place](request, tmp_path / "index"))
     try:
         filled(store, records, ModelStamp(encoder.fingerprint, encoder.spec))
-        assert hits(store, encoder, queries) == expected
+        store.compact()
+        ways = ASKED[place]
+        assert hits(store, encoder, queries, ways) == expected[: len(ways)]
     finally:
         store.close()
