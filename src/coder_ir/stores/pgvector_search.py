@@ -163,7 +163,7 @@ def _bring(
     cursor = connection.execute(tables.sql(statement), bound, prepare=False, binary=True)
     found = cursor.fetchall()
     vectors = (
-        _matrix([row[i] for row in found], tables.vector, dimensions=asked.query.space(s).shape[1])
+        matrix([row[i] for row in found], tables.vector, dimensions=asked.query.space(s).shape[1])
         for i, s in enumerate(SPACES, 9)
     )
     raw = np.array([row[:2] for row in found], dtype=np.float64).reshape(len(found), 2)
@@ -219,8 +219,8 @@ def as_wire(vector: Floats, kind: str) -> bytes:
     return len(vector).to_bytes(2) + b"\0\0" + vector.astype(_WIRE[kind]).tobytes()
 
 
-def _matrix(sent: Sequence[bytes], kind: str, *, dimensions: int) -> Floats:
-    """Vectors as the server sends them, (n, dimensions)."""
+def matrix(sent: Sequence[bytes], kind: str, *, dimensions: int = 0) -> Floats:
+    """Vectors as the server sends them, (n, dimensions); what no vector is sent for is said."""
     if not sent:
         return np.empty((0, dimensions), dtype=np.float32)
     octets = np.frombuffer(b"".join(sent), dtype=np.uint8).reshape(len(sent), -1)
