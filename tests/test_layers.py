@@ -20,7 +20,7 @@ GROUPS = (
     ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
     ("folders",),
     ("searching", "hybrid", "explaining", "lexical"),
-    ("retriever", "baselines", "training", "remote"),
+    ("retriever", "baselines", "training", "remote", "attached"),
     # `client` speaks to `serve` over HTTP alone and returns the retriever's types.
     ("experiments", "serve", "client", "integrations"),
     ("",),

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from coder_ir.cli.attach import attach
 from coder_ir.cli.bench import bench
 from coder_ir.cli.data import data_app
 from coder_ir.cli.demo import demo
@@ -48,7 +49,7 @@ def _root(
     pass
 
 
-for command in (demo, index, search, run, serve, bench):
+for command in (demo, index, search, attach, run, serve, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(model_app, name="model")
