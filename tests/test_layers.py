@@ -22,7 +22,7 @@ GROUPS = (
     ("searching", "hybrid", "explaining", "lexical"),
     ("retriever", "baselines", "training", "remote", "attached"),
     # `client` speaks to `serve` over HTTP alone and returns the retriever's types.
-    ("experiments", "serve", "client", "integrations"),
+    ("experiments", "serve", "client", "integrations", "distributed"),
     ("",),
     ("cli",),
     ("__main__",),
@@ -33,6 +33,7 @@ HEAVY = (
     *("torch", "faiss", "onnxruntime", "sentence_transformers"),
     *("fastapi", "uvicorn", "pydantic", "httpx", "prometheus_client"),
     *("psycopg", "psycopg_pool"),
+    *("ray", "fsspec", "pyarrow"),
 )
 
 
