@@ -33,7 +33,7 @@ HEAVY = (
     *("torch", "faiss", "onnxruntime", "sentence_transformers"),
     *("fastapi", "uvicorn", "pydantic", "httpx", "prometheus_client"),
     *("psycopg", "psycopg_pool"),
-    *("ray", "fsspec", "pyarrow"),
+    *("ray", "fsspec", "pyarrow", "pymilvus"),
 )
 
 

@@ -235,7 +235,7 @@ def test_a_wrong_address_is_refused_with_what_there_is(items, change, error, sai
 
 
 def test_a_file_of_texts_beside_a_table_is_refused(items, tmp_path):
-    with pytest.raises(InvalidValue, match="texts come from the table itself"):
+    with pytest.raises(InvalidValue, match="texts come from the collection itself"):
         open_source(items.address(), texts=tmp_path / "docs.jsonl")
 
 

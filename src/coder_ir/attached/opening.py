@@ -12,6 +12,8 @@ from coder_ir.stores.address import scheme_of
 SOURCES = {
     "postgresql": "coder_ir.attached.pgvector:PgvectorSource",
     "postgres": "coder_ir.attached.pgvector:PgvectorSource",
+    "milvus": "coder_ir.attached.milvus:MilvusSource",
+    "milvus-lite": "coder_ir.attached.milvus:MilvusSource",
 }
 """Scheme to module and class, loaded when an address asks for it; called as
 `Class(address, read_only=…)`. A folder has a class of its own."""
@@ -30,10 +32,14 @@ def open_source(
     last call, or `texts.jsonl`.
     """
     scheme = scheme_of(address)
+    if isinstance(address, str) and (named := address.partition(":")[0].lower()) in SOURCES:
+        scheme = named  # `milvus-lite:FILE` has no slashes
     if scheme is None:
         return FolderSource(Path(address), texts=texts, columns=columns, read_only=read_only)
     if texts is not None or columns is not None:
-        raise InvalidValue("texts come from the table itself; a file of them goes with a folder")
+        raise InvalidValue(
+            "texts come from the collection itself; a file of them goes with a folder"
+        )
     if scheme not in SOURCES:
         known = ", ".join(f"{name}:" for name in SOURCES)
         raise InvalidValue(

@@ -13,8 +13,9 @@ def attach(
     source: Annotated[
         str,
         typer.Argument(
-            help="Folder with vectors.npy and ids.txt or ids.json, or "
-            "postgresql://…?table=TABLE&id=COLUMN&text=COLUMN&vector=COLUMN.",
+            help="Folder with vectors.npy and ids.txt or ids.json, "
+            "postgresql://…?table=TABLE&id=COLUMN&text=COLUMN&vector=COLUMN, or "
+            "milvus://HOST:PORT/COLLECTION?text=FIELD&vector=FIELD.",
             metavar="SOURCE",
         ),
     ],
