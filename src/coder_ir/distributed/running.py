@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from coder_ir.datasets.documents import Columns
@@ -71,6 +71,10 @@ class Opening:
                 "into a server such as postgresql://…?table=NAME, or leave --ray out: on one "
                 "machine the encoder takes all cores anyway"
             )
+
+    def on(self, threads: int) -> "Opening":
+        """The same for a worker that was given so many CPUs, on a machine that may have more."""
+        return replace(self, runtime=replace(self.runtime, threads=threads))
 
     def __call__(self) -> Retriever:
         """Encoder and store, in the process that asks."""
@@ -153,12 +157,13 @@ def index_with_ray(
         if parts:
             with _connected(cluster) as ray:
                 threads, workers = _shares(ray, cluster)
+                given = opening.on(threads) if isinstance(opening, Opening) else opening
                 work = _dataset(ray, parts).map_batches(
                     Worker,
                     batch_size=1,
                     compute=ray.data.ActorPoolStrategy(size=workers),
                     num_cpus=threads,
-                    fn_constructor_args=(opening, columns or Columns(), split),
+                    fn_constructor_args=(given, columns or Columns(), split),
                 )
                 for done in _outcomes(ray, work):
                     added += Added(done.written, done.unchanged)
