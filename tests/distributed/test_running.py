@@ -199,7 +199,8 @@ def test_misuse_is_told(postgres, tmp_path, arguments, code, said):
 
 
 def test_an_embedded_index_and_odd_threads_are_refused_before_ray_is_asked_for():
-    with pytest.raises(InvalidValue, match="an embedded index, which has one writer"):
-        Opening("folder", None, Runtime())
+    for address in ("folder", "milvus-lite:index.db?collection=docs"):
+        with pytest.raises(InvalidValue, match="an embedded index, which has one writer"):
+            Opening(address, None, Runtime())
     with pytest.raises(InvalidValue, match="must not be negative"):
         Cluster(threads=-1)

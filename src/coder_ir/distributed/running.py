@@ -65,7 +65,8 @@ class Opening:
 
     def __post_init__(self) -> None:
         """Refuse an embedded index: it has one writer, and may be on one machine only."""
-        if index_folder(self.address) is not None:
+        lite = self.address.lower().startswith("milvus-lite:")  # a file, for one process
+        if lite or index_folder(self.address) is not None:
             raise InvalidValue(
                 f"{self.address} is an embedded index, which has one writer; with --ray, index "
                 "into a server such as postgresql://…?table=NAME, or leave --ray out: on one "
