@@ -20,9 +20,9 @@ GROUPS = (
     ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
     ("folders",),
     ("searching", "hybrid", "explaining", "lexical"),
-    ("retriever", "baselines", "training", "remote"),
+    ("retriever", "baselines", "training", "remote", "attached"),
     # `client` speaks to `serve` over HTTP alone and returns the retriever's types.
-    ("experiments", "serve", "client"),
+    ("experiments", "serve", "client", "distributed"),
     # Adapters wrap a retriever and a client alike.
     ("integrations",),
     ("",),
@@ -35,7 +35,7 @@ HEAVY = (
     *("torch", "faiss", "onnxruntime", "sentence_transformers"),
     *("fastapi", "uvicorn", "pydantic", "httpx", "prometheus_client"),
     *("psycopg", "psycopg_pool"),
-    *("pymilvus", "milvus_lite", "grpc", "pandas", "pyarrow"),
+    *("pymilvus", "milvus_lite", "grpc", "pandas", "pyarrow", "ray", "fsspec"),
 )
 
 

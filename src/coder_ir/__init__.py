@@ -1,5 +1,6 @@
 """Local retrieval that respects not, without, except and opposite preferences."""
 
+from coder_ir.attached import Attached
 from coder_ir.client import AsyncClient, Client
 from coder_ir.encoders import Runtime
 from coder_ir.errors import CoderError
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Added",
     "AsyncClient",
+    "Attached",
     "Auto",
     "Candidates",
     "Client",

@@ -4,11 +4,13 @@ from typing import Annotated
 
 import typer
 
+from coder_ir.cli.attach import attach
 from coder_ir.cli.bench import bench
 from coder_ir.cli.data import data_app
 from coder_ir.cli.demo import demo
 from coder_ir.cli.evaluate import evaluate
 from coder_ir.cli.model import model_export
+from coder_ir.cli.plan import plan
 from coder_ir.cli.run import run
 from coder_ir.cli.search import index, model_info, search
 from coder_ir.cli.serve import serve
@@ -50,7 +52,7 @@ def _root(
     pass
 
 
-for command in (demo, index, search, run, serve, bench):
+for command in (demo, index, search, attach, run, serve, plan, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(model_app, name="model")

@@ -81,6 +81,14 @@ def index(
     hybrid: Annotated[
         bool, typer.Option("--hybrid", help="Count words too, for `search --hybrid`.")
     ] = False,
+    ray: Annotated[
+        str | None,
+        typer.Option(
+            help="Spread the work with Ray, into a server: `local` starts it here, `auto` or "
+            "ray://HOST:PORT joins a cluster; DOCS are .jsonl or .parquet files, folders or URLs.",
+            metavar="ADDRESS",
+        ),
+    ] = None,
     model: Model = None,
     threads: Threads = 0,
     batch_size: Annotated[int, typer.Option(help="Texts encoded together, at most.")] = 32,
@@ -92,19 +100,24 @@ def index(
 
     Example: coder-ir index my-index corpus.jsonl
     """
+    from coder_ir.cli.spread import Spread, spread
     from coder_ir.datasets.documents import Columns, check_sources, count_documents, read_documents
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.lexical import LEXICAL
     from coder_ir.retriever import Retriever
     from coder_ir.stores import index_folder, shown
 
-    check_sources(docs)
     runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
+    columns = Columns(id_field, text_field, title_field)
+    if ray is not None:
+        spread(Spread(index, docs, model, runtime, columns, split, ray), hybrid=hybrid)
+        return
+    check_sources(docs)
     folder = index_folder(index)
     # Words counted before are kept up to date.
     counted = folder is not None and (folder / LEXICAL).is_dir()
     with Retriever.open(index, model=model, runtime=runtime, hybrid=hybrid or counted) as retriever:
-        documents = read_documents(docs, Columns(id_field, text_field, title_field))
+        documents = read_documents(docs, columns)
         try:
             with progress_bar("indexing", count_documents(docs)) as done:
                 added = retriever.add(documents, split=split, progress=done)

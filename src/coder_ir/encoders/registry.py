@@ -11,7 +11,7 @@ from coder_ir.encoders.onnx import OnnxEncoder, OnnxSpace, Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
 from coder_ir.encoders.verifier import OnnxVerifier
 from coder_ir.errors import InvalidValue
-from coder_ir.types import Encoder, Space, Verifier
+from coder_ir.types import Encoder, ModelStamp, Space, Verifier
 
 BUILT_IN = "built-in"
 
@@ -45,6 +45,24 @@ def load_encoder(model: str, *, runtime: Runtime | None = None) -> Encoder:
         _side(sides[1], "compatibility", runtime),
         spec="+".join(_absolute(side) for side in sides) + limit,
     )
+
+
+def load_space(
+    model: str, space: Space, *, runtime: Runtime | None = None
+) -> tuple[SpaceEncoder, ModelStamp]:
+    """One space of what `load_encoder` takes, or an encoder that has only one, by name or folder.
+
+    Nothing is loaded of the side of a plus that is not asked for.
+    """
+    named, runtime = _with_limit(model, runtime or Runtime())
+    limit = f"@{runtime.max_length}" if runtime.max_length else ""
+    topical, plus, compatibility = named.partition("+")
+    side = (topical if space == "topical" else compatibility).strip() if plus else named.strip()
+    if not side:
+        raise InvalidValue(f"model {model!r} names no {space} encoder")
+    spec = BUILT_IN if side == BUILT_IN else _absolute(side)
+    encoder = _side(side, space, runtime)
+    return encoder, ModelStamp(encoder.fingerprint, spec + limit)
 
 
 def load_calibration(model: str) -> Calibration | None:

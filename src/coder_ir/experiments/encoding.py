@@ -11,7 +11,8 @@ from coder_ir.errors import InvalidValue
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
 
-_DOCUMENTS, _ROUNDS, _THREADS, _TOKENS = 400, 3, 2, 256
+_DOCUMENTS, _ROUNDS, THREADS, _TOKENS = 400, 3, 2, 256
+BOTH = "coder-ir, both vectors"
 
 
 def measure_encoding(setup: Setup, report: Report) -> Table:
@@ -19,7 +20,7 @@ def measure_encoding(setup: Setup, report: Report) -> Table:
     documents = load_corpus(setup.file("scifact"))
     step = len(documents) // _DOCUMENTS
     texts = [document.content for document in documents[::step]][:_DOCUMENTS]
-    runtime = Runtime(threads=_THREADS, max_length=_TOKENS)
+    runtime = Runtime(threads=THREADS, max_length=_TOKENS)
     torch_encoder = SentenceTransformerEncoder(setup.reference, runtime=runtime)
     own = load_encoder(setup.model, runtime=runtime)
     if not isinstance(own, OnnxEncoder):
@@ -31,7 +32,7 @@ def measure_encoding(setup: Setup, report: Report) -> Table:
         "coder-ir, topical vector": lambda: own.encode_space(
             texts, space="topical", kind="document"
         ),
-        "coder-ir, both vectors": lambda: own.encode(texts, kind="document"),
+        BOTH: lambda: own.encode(texts, kind="document"),
     }
     rates: dict[str, list[float]] = {name: [] for name in systems}
     for number in range(_ROUNDS):
@@ -55,8 +56,13 @@ def _table(rates: dict[str, list[float]], texts: int) -> Table:
         columns=("system", "documents/s", "against torch"),
         rows=tuple((n, f"{median(v):.1f}", f"{ratios[n]:.2f}x") for n, v in rates.items()),
         notes=(
-            f"{texts} SciFact documents, {_TOKENS} tokens, {_THREADS} threads, median of {_ROUNDS} "
+            f"{texts} SciFact documents, {_TOKENS} tokens, {THREADS} threads, median of {_ROUNDS} "
             "rounds in turn on one machine.",
         ),
-        figures={"documents": texts, "documents_per_second": rates, "ratio": ratios},
+        figures={
+            "documents": texts,
+            "threads": THREADS,
+            "documents_per_second": rates,
+            "ratio": ratios,
+        },
     )

@@ -1,6 +1,7 @@
 """The address of a PostgreSQL store, read and checked before anything is connected to."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,12 +14,29 @@ _DEFAULTS = {"connect_timeout": "10", "application_name": "coder-ir", "client_en
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What an address says."""
+class Server:
+    """Where an address leads."""
 
     conninfo: str = field(repr=False)  # for libpq, password included
     password: str = field(repr=False)  # "": none in the address
     place: str  # the address as messages name it, without user and password
+
+    @classmethod
+    def reached_by(cls, address: str, own: Sequence[str]) -> tuple["Server", dict[str, str]]:
+        """Read an address: the server, and those of its parameters that are not libpq's."""
+        place = shown(address)
+        if "@" in address.partition("?")[2]:  # then a password holds the question mark
+            raise _unreadable(place)
+        base, found, rest = split_query(address, own)
+        parts = _libpq(f"{base}?{rest}" if rest else base, place, own)
+        conninfo = _conninfo({**_DEFAULTS, **parts})
+        return Server(conninfo, str(parts.get("password") or ""), place), found
+
+
+@dataclass(frozen=True, slots=True)
+class Settings(Server):
+    """What the address of a store says."""
+
     table: str
     exact: bool  # never an approximate index
     halfvec: bool | None  # half precision; None: as the table is, or full for a new one
@@ -29,14 +47,11 @@ class Settings:
 
         `exact`, `halfvec` and whatever libpq knows may follow `table`.
         """
-        place = shown(address)
-        if "@" in address.partition("?")[2]:  # then a password holds the question mark
-            raise _unreadable(place)
-        base, own, rest = split_query(address, _OWN)
-        parts = _libpq(f"{base}?{rest}" if rest else base, place)
+        server, own = Server.reached_by(address, _OWN)
+        place = server.place
         return cls(
-            conninfo=_conninfo({**_DEFAULTS, **parts}),
-            password=str(parts.get("password") or ""),
+            conninfo=server.conninfo,
+            password=server.password,
             place=place,
             table=_table(own.get("table"), place),
             exact=flag(own.get("exact", "false"), "exact", where=place),
@@ -55,14 +70,14 @@ def _table(name: str | None, place: str) -> str:
     return name
 
 
-def _libpq(uri: str, place: str) -> dict[str, Any]:
+def _libpq(uri: str, place: str, own: Sequence[str]) -> dict[str, Any]:
     """The parts of a URI; what libpq says of a bad one could quote the password, so it is not."""
     psycopg = import_psycopg()
     known = {option.keyword.decode() for option in psycopg.pq.Conninfo.get_defaults()}
     names = [part.partition("=")[0] for part in uri.partition("?")[2].split("&") if part]
     if unknown := next((name for name in names if name not in known), None):
         raise InvalidValue(
-            f"{place} has an unknown parameter {unknown!r}; there are {', '.join(_OWN)} and "
+            f"{place} has an unknown parameter {unknown!r}; there are {', '.join(own)} and "
             "those of libpq, such as sslmode"
         )
     try:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coder_ir.errors import StoreError
-from coder_ir.stores.pgvector_address import Settings, import_psycopg
+from coder_ir.stores.pgvector_address import Server, import_psycopg
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,7 +22,7 @@ _MOST = 8  # connections of one store
 class Connections:
     """A pool that outlives the server: a broken connection is replaced at the next call."""
 
-    def __init__(self, settings: Settings, *, read_only: bool) -> None:
+    def __init__(self, settings: Server, *, read_only: bool) -> None:
         """Nothing is connected yet."""
         import_psycopg()
         self.settings = settings

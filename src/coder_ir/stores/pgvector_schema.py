@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _LOCK = 0x636F646572
 _INDEX_LOCK = 0x636F6465
 _HALFVEC_SINCE = (0, 7)
-_ITERATIVE_SINCE = (0, 8)
+ITERATIVE_SINCE = (0, 8)
 _INDEXABLE = {"vector": 2000, "halfvec": 4000}  # dimensions an HNSW index takes at most
 
 # Step i takes the tables from version i to version i + 1.
@@ -110,7 +110,7 @@ def open_tables(connection: "Connection", settings: Settings, *, read_only: bool
     if not read_only:
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
-            _make_extension(connection, settings)
+            _makeextension_version(connection, settings)
             _migrate(connection, settings)
     version = _version(connection, settings)
     if version is None:
@@ -126,10 +126,10 @@ def open_tables(connection: "Connection", settings: Settings, *, read_only: bool
     return _found(connection, settings)
 
 
-def _make_extension(connection: "Connection", settings: Settings) -> None:
+def _makeextension_version(connection: "Connection", settings: Settings) -> None:
     from psycopg import errors
 
-    if _extension(connection):
+    if extension_version(connection):
         return
     try:
         with connection.transaction():
@@ -146,7 +146,7 @@ def _make_extension(connection: "Connection", settings: Settings) -> None:
         ) from error
 
 
-def _extension(connection: "Connection") -> tuple[int, ...]:
+def extension_version(connection: "Connection") -> tuple[int, ...]:
     """Version of pgvector in this database; empty where it is not there."""
     row = connection.execute(
         "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
@@ -156,7 +156,7 @@ def _extension(connection: "Connection") -> tuple[int, ...]:
 
 def _migrate(connection: "Connection", settings: Settings) -> None:
     tables = Tables(settings.table, "halfvec" if settings.halfvec else "vector", iterative=False)
-    if settings.halfvec and _extension(connection) < _HALFVEC_SINCE:
+    if settings.halfvec and extension_version(connection) < _HALFVEC_SINCE:
         raise StoreError(
             f"halfvec=true needs pgvector 0.7 or later on the server of {settings.place}; update "
             "the extension, or leave it out"
@@ -210,7 +210,7 @@ def _found(connection: "Connection", settings: Settings) -> Tables:
             f"{settings.place} says halfvec={str(settings.halfvec).lower()}, but its table was "
             f"made with {vector}; leave halfvec out, or name a new table"
         )
-    iterative = _extension(connection) >= _ITERATIVE_SINCE
+    iterative = extension_version(connection) >= ITERATIVE_SINCE
     return Tables(settings.table, vector, iterative=iterative)
 
 

@@ -169,21 +169,20 @@ class _Search:
             binary=True,
         ).fetchall()
         raw = np.array([row[:2] for row in found], dtype=np.float64).reshape(len(found), 2)
-        vectors = (self._matrix([row[i] for row in found], s) for i, s in enumerate(SPACES, 9))
+        vectors = (
+            matrix(
+                [row[i] for row in found],
+                self.tables.vector,
+                dimensions=self.asked.query.space(space).shape[1],
+            )
+            for i, space in enumerate(SPACES, 9)
+        )
         return _Brought(
             [passage_row(row[3], row[4], row[5], row[6:9]) for row in found],
             VectorPair(*vectors),
             {space: -raw[:, i] for i, space in enumerate(SPACES)},
             np.array([row[2] for row in found], dtype=np.bool_),
         )
-
-    def _matrix(self, sent: Sequence[bytes], space: Space) -> Floats:
-        """Vectors as the server sends them, (n, dimensions)."""
-        if not sent:
-            return np.empty((0, self.asked.query.space(space).shape[1]), dtype=np.float32)
-        octets = np.frombuffer(b"".join(sent), dtype=np.uint8).reshape(len(sent), -1)
-        numbers = np.ascontiguousarray(octets[:, _HEAD:]).view(_WIRE[self.tables.vector])
-        return numbers.astype(np.float32)
 
     def chosen(self, brought: _Brought, wanted: int) -> list[int] | None:
         """Positions of the pool; None where the statement has to bring more."""
@@ -220,3 +219,11 @@ def as_text(vector: Floats) -> str:
 def as_wire(vector: Floats, kind: str) -> bytes:
     """A vector as the server receives it in binary."""
     return len(vector).to_bytes(2) + b"\0\0" + vector.astype(_WIRE[kind]).tobytes()
+
+
+def matrix(sent: Sequence[bytes], kind: str, *, dimensions: int = 0) -> Floats:
+    """Vectors as the server sends them, (n, dimensions); what no vector is sent for is said."""
+    if not sent:
+        return np.empty((0, dimensions), dtype=np.float32)
+    octets = np.frombuffer(b"".join(sent), dtype=np.uint8).reshape(len(sent), -1)
+    return np.ascontiguousarray(octets[:, _HEAD:]).view(_WIRE[kind]).astype(np.float32)
