@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
 RERANKER ?= ../shared/models/ms-marco-MiniLM-L12-int8-onnx
 
-.PHONY: demo demo-page test check bench model docs clean
+.PHONY: demo demo-page test check check-ray bench model docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/coder-ir demo
@@ -22,6 +22,10 @@ check: $(VENV)/.train
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadfile
+
+# Ray takes half a gigabyte and its tests two minutes, so they are apart.
+check-ray: $(VENV)/.ray
+	$(BIN)/pytest tests/distributed
 
 bench: $(VENV)/.bench
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --reranker $(RERANKER) \
@@ -66,6 +70,10 @@ $(VENV)/.dev: $(VENV)/.core
 
 $(VENV)/.train: $(VENV)/.dev constraints/train.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[dev,train,bench,mteb]'
+	touch $@
+
+$(VENV)/.ray: $(VENV)/.train
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints/train.txt -e '.[ray]'
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.train
