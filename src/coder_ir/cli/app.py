@@ -8,6 +8,7 @@ from coder_ir.cli.bench import bench
 from coder_ir.cli.data import data_app
 from coder_ir.cli.demo import demo
 from coder_ir.cli.evaluate import evaluate
+from coder_ir.cli.info import info
 from coder_ir.cli.run import run
 from coder_ir.cli.search import index, model_info, search
 from coder_ir.cli.serve import serve
@@ -48,7 +49,7 @@ def _root(
     pass
 
 
-for command in (demo, index, search, run, serve, bench):
+for command in (demo, index, search, run, info, serve, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(model_app, name="model")

@@ -56,6 +56,7 @@ Tau = Annotated[float | None, typer.Option(help="Least compatibility (seq).")]
 Hybrid = Annotated[
     bool, typer.Option("--hybrid", help="Find by words (BM25) as well as by vectors.")
 ]
+Exact = Annotated[bool, typer.Option("--exact", help="Look at every passage of a large index too.")]
 Quantile = Annotated[
     float | None, typer.Option("--quantile", "-p", help="Quantile of the cut (union).")
 ]
@@ -136,6 +137,7 @@ def search(
     tau: Tau = None,
     quantile: Quantile = None,
     hybrid: Hybrid = False,
+    exact: Exact = False,
     explain: Annotated[bool, typer.Option(help="Say why, and what was filtered.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a hit.")] = False,
     model: Model = None,
@@ -153,7 +155,7 @@ def search(
     options = replace(options, max_risk=max_risk, verify=verify, explain=explain)
     runtime = Runtime(threads=threads)
     with Retriever.open(
-        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid
+        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid, exact=exact
     ) as retriever:
         ranking = retriever.search_many([query], options)[0]
         if as_json:

@@ -46,11 +46,17 @@ class Columns:
         """Drop all but the marked rows; the bytes of their ids stay."""
         self.rows = self.rows[kept]
 
-    def at(self, position: int) -> PassageRow:
-        """One passage."""
-        row, document, first, size, *part = self.rows[position].item()
-        doc_id = bytes(self._ids[first : first + size]).decode("utf-8")
-        return passage_row(row, doc_id, document, (part[0], part[1], part[2]))
+    def at(self, positions: NDArray[np.int64]) -> list[PassageRow]:
+        """The passages at these positions, in their order."""
+        return [
+            passage_row(
+                row,
+                bytes(self._ids[first : first + size]).decode("utf-8"),
+                document,
+                (number, start, end),
+            )
+            for row, document, first, size, number, start, end in self.rows[positions].tolist()
+        ]
 
 
 def packed(fetched: Sequence[Fetched], *, start: int) -> tuple[Rows, bytes]:

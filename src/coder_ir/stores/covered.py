@@ -53,9 +53,9 @@ class Covered:
         """The columns."""
         return self._sidecar.columns.rows
 
-    def row(self, position: int) -> PassageRow:
-        """One passage."""
-        return self._sidecar.columns.at(position)
+    def at(self, positions: Positions) -> list[PassageRow]:
+        """The passages at these positions, in their order."""
+        return self._sidecar.columns.at(positions)
 
     def dimensions(self, space: Space) -> int:
         """Length of a vector."""
@@ -89,7 +89,7 @@ class Covered:
         if not self._exact and width < reachable and listed < scanned:
             positions, raw = lists.top(vector, width, probes=probes, allowed=allowed)
             if len(positions) == width:
-                return Looked(positions, self._floor(space, vector, positions, raw))
+                return self._rescored(space, vector, positions, raw)
         vectors = self._sidecar.vectors[space]
         if allowed is not None and reachable * _PICKED < len(self):
             positions, raw = top_among(vectors, vector, wanted, np.flatnonzero(allowed))
@@ -97,7 +97,14 @@ class Covered:
             positions, raw = top_of(vectors, vector, min(wanted, reachable), allowed)
         return Looked(positions, -np.inf if wanted >= reachable else float(raw[-1]))
 
-    def _floor(self, space: Space, vector: Floats, positions: Positions, raw: Floats) -> float:
-        """What a row that the lists did not bring scores at most, by how far these have strayed."""
-        true = self._sidecar.vectors[space][positions] @ vector
-        return float(raw[-1] + max(0.0, float((true - raw).max())))
+    def _rescored(self, space: Space, vector: Floats, found: Positions, raw: Floats) -> Looked:
+        """The better half of what the lists brought, by their true scores.
+
+        A row that was not brought scores at most what the last one was thought to score, and as
+        much more as these have strayed.
+        """
+        true = self._sidecar.vectors[space][found] @ vector
+        unseen = float(raw[-1]) + max(0.0, float((true - raw).max()))
+        order = np.argsort(-true, kind="stable")
+        half = len(found) // 2
+        return Looked(found[order[:half]], max(unseen, float(true[order[half]])))

@@ -124,8 +124,7 @@ def _fits(connection: sqlite3.Connection, sidecar: Sidecar) -> bool:
     if highest[0] < manifest.last_row:
         return False
     places = np.unique(np.linspace(0, manifest.rows - 1, _COMPARED).astype(np.int64))
-    for place in places.tolist():
-        row = sidecar.columns.at(place)
+    for place, row in zip(places.tolist(), sidecar.columns.at(places), strict=True):
         # One that is not there any more was deleted.
         for found in fetched_one(connection, row.row_id):
             vectors = tuple(sidecar.vectors[space][place].tobytes() for space in SPACES)

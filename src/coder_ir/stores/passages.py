@@ -94,7 +94,7 @@ class PassageTable:
         vectors = VectorPair(
             self._vectors("topical", positions), self._vectors("compatibility", positions)
         )
-        return as_candidates([self._row(i) for i in positions], vectors, query)
+        return as_candidates(self._rows(positions), vectors, query)
 
     def _best_documents(
         self, space: Space, vector: Floats, n: int, allowed: Mask | None
@@ -104,8 +104,7 @@ class PassageTable:
             looked = self._looked(space, vector, wanted, allowed)
             positions = looked.positions
             scores = cosine(self._vectors(space, positions), vector)
-            rows = [self._row(i) for i in positions]
-            best = best_documents(Found(rows, scores, looked.floor), n)
+            best = best_documents(Found(self._rows(positions), scores, looked.floor), n)
             if best is not None:
                 return {int(positions[i]) for i in best}
         raise AssertionError("unreachable: the widest search sees every passage")
@@ -123,10 +122,14 @@ class PassageTable:
         both = np.concatenate([looked.positions, tail.positions])
         return Looked(both, max(looked.floor, tail.floor))
 
-    def _row(self, position: int) -> PassageRow:
-        if self.covered and position < self._first:
-            return self.covered.row(position)
-        return self._tail.at(position - self._first)
+    def _rows(self, positions: Positions) -> list[PassageRow]:
+        """The passages at these positions, in their order."""
+        if not self.covered:
+            return self._tail.at(positions)
+        first = self._first
+        rows = iter(self.covered.at(positions[positions < first]))
+        tail = iter(self._tail.at(positions[positions >= first] - first))
+        return [next(rows if position < first else tail) for position in positions.tolist()]
 
     def _vectors(self, space: Space, positions: Positions) -> Floats:
         """The vectors at these positions, in their order."""

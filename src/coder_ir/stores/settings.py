@@ -1,6 +1,7 @@
 """When the embedded store searches approximately, and what it says of itself."""
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from coder_ir.stores.current import Beside
 
@@ -18,6 +19,14 @@ class Scale:
         if beside.manifest is None:
             return beside.passages >= self.least
         return beside.tail + beside.deleted > max(self.tail, self.share * beside.manifest.rows)
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """A store that keeps something beside its documents to search a large index with."""
+
+    def settle(self) -> bool:
+        """Build it where it is due, which may take minutes; returns whether it did."""
 
 
 @dataclass(frozen=True, slots=True)

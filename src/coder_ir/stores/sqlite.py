@@ -316,29 +316,33 @@ class SqliteStore:
         """Build the sidecar where one is due; returns whether it did.
 
         Due is it for a large index that has none, or one that is damaged or has fallen far behind.
-        Searches and writes go on meanwhile. A disk that refuses it leaves the index as it was.
+        Searches and writes go on meanwhile. Where it cannot be built, a warning is logged and the
+        index is searched as before.
         """
         return self._settle(force=False)
 
     def _settle(self, *, force: bool) -> bool:
-        if self.read_only or self.exact or not self._due(force=force):
+        if self.read_only or self.exact:
             return False
-        folder = self.path.parent
         try:
-            with only_builder(folder) as alone:
-                if not alone or not self._due(force=force):  # another process is at it, or was
-                    return False
-                with self._lock, self._refusals():
-                    small = self._current.beside(self._connection).passages < self._scale.least
-                    model = model_of(self._connection)
-                if small:
-                    remove_sidecar(folder)
-                else:
-                    build_sidecar(self.path, identity=self._own_identity(), model=model)
-                return True
-        except (OSError, RuntimeError, sqlite3.Error) as error:  # FAISS raises the second
-            LOGGER.warning("%s is searched exactly, for no sidecar was built: %s", folder, error)
+            if not self._due(force=force):
+                return False
+            with only_builder(self.path.parent) as alone:
+                # Another process may be at it, or have just done it.
+                return alone and self._due(force=force) and self._build()
+        except (OSError, RuntimeError, sqlite3.Error, StoreError) as error:  # FAISS: the second
+            LOGGER.warning("%s: no sidecar was built, %s", self.path.parent, error)
             return False
+
+    def _build(self) -> bool:
+        with self._lock, self._refusals():
+            small = self._current.beside(self._connection).passages < self._scale.least
+            model = model_of(self._connection)
+        if small:
+            remove_sidecar(self.path.parent)
+        else:
+            build_sidecar(self.path, identity=self._own_identity(), model=model)
+        return True
 
     def _due(self, *, force: bool) -> bool:
         with self._lock, self._refusals():
