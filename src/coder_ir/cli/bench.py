@@ -15,8 +15,8 @@ def bench(
         typer.Argument(
             help="development, settings, recipe, detection, risk, diagnostics, survival, "
             "benchmarks, nevir, negconstraint, beir, torch, encoders, separation, reranker, "
-            "verifier, sensitivity, efficiency, encoding, search, ann, kill, probe, goals, card, "
-            "results; default: all but settings, recipe, torch, ann and probe.",
+            "verifier, sensitivity, efficiency, encoding, search, ann, kill, serving, probe, "
+            "goals, card, results; default: all but settings, recipe, torch, ann and probe.",
             metavar="[NAME]...",
         ),
     ] = None,

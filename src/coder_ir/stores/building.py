@@ -11,12 +11,12 @@ from pathlib import Path
 from coder_ir.stores.approximate import build_lists, kind_of, tuned
 from coder_ir.stores.columns import packed
 from coder_ir.stores.exact import import_faiss
+from coder_ir.stores.mapped import MappedVectors
 from coder_ir.stores.sidecar import (
     ANN,
     SPACES,
     Lists,
     Manifest,
-    map_vectors,
     mark_of,
     parts,
     remove_others,
@@ -103,7 +103,7 @@ def _write_rows(database: Path, base: Path) -> _Written:
 
 def _write_lists(base: Path, space: Space, written: _Written) -> Lists:
     shape = (written.rows, written.dimensions[space])
-    vectors = map_vectors(base.with_name(f"{base.name}.{space}.f32"), shape)
+    vectors = MappedVectors(base.with_name(f"{base.name}.{space}.f32"), shape).all
     index = build_lists(vectors)
     found = tuned(index, vectors)
     import_faiss().write_index(index, str(base.with_name(f"{base.name}.{space}.ivf")))

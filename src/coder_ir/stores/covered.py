@@ -4,16 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coder_ir.stores.approximate import ApproximateIndex
 from coder_ir.stores.columns import Rows
-from coder_ir.stores.exact import Mask, Positions, top_among, top_of
+from coder_ir.stores.exact import Mask, Positions, top_of
 from coder_ir.stores.pool import PassageRow
 from coder_ir.stores.sidecar import Manifest, Sidecar
 from coder_ir.types import Floats, Space
 
-# Cost of a row, in rows of a scan from first to last: one that is picked out of the whole, and
-# one that is read from a list. `coder-ir bench ann` measures where the ways cross.
-_PICKED = 4.0
+# Cost of a row, in rows of a scan from first to last, as measured at a million rows: one that a
+# filter allows, one that it does not, and one that is read from a list.
+_ALLOWED, _PASSED = 2.5, 0.02
 _LISTED = 1.0
+_NEWS = 0.02  # share of what lists brought that may be new for it to count as settled
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +24,17 @@ class Looked:
 
     positions: Positions
     floor: float  # what rows it has not found score at most; -inf where it has seen all
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One search."""
+
+    space: Space
+    vector: Floats
+    wanted: int
+    allowed: Mask | None
+    reachable: int  # rows that are allowed
 
 
 class Covered:
@@ -59,11 +72,11 @@ class Covered:
 
     def dimensions(self, space: Space) -> int:
         """Length of a vector."""
-        return int(self._sidecar.vectors[space].shape[1])
+        return int(self._sidecar.vectors[space].all.shape[1])
 
     def vectors(self, space: Space, positions: Positions) -> Floats:
         """The vectors at these positions, copied out of the file."""
-        return self._sidecar.vectors[space][positions]
+        return self._sidecar.vectors[space].at(positions)
 
     def keep_only(self, row_ids: Positions) -> None:
         """Pass over every row whose id is not among these from now on."""
@@ -74,28 +87,48 @@ class Covered:
     def top(self, space: Space, vector: Floats, wanted: int, allowed: Mask | None) -> Looked:
         """The best rows, at least as many as wanted where there are so many.
 
-        By the way that costs least: lists, only the allowed rows, or all rows.
+        By the way that costs less: lists, or looking at every row that is allowed.
         """
+        filtered = allowed is not None
         if self._left is not None:
             allowed = self._left if allowed is None else self._left & allowed
         reachable = len(self) if allowed is None else int(allowed.sum())
         if not reachable:
             return Looked(np.empty(0, dtype=np.int64), -np.inf)
-        lists = self._sidecar.lists[space]
-        width = 2 * wanted  # eight bits a number misplace some of the last
-        probes = lists.probes(width, reachable / len(self))
-        listed = lists.lists + probes / lists.lists * len(self) * _LISTED
-        scanned = min(reachable * _PICKED, float(len(self)))
-        if not self._exact and width < reachable and listed < scanned:
-            positions, raw = lists.top(vector, width, probes=probes, allowed=allowed)
-            if len(positions) == width:
-                return self._rescored(space, vector, positions, raw)
-        vectors = self._sidecar.vectors[space]
-        if allowed is not None and reachable * _PICKED < len(self):
-            positions, raw = top_among(vectors, vector, wanted, np.flatnonzero(allowed))
-        else:
-            positions, raw = top_of(vectors, vector, min(wanted, reachable), allowed)
+        if not self._exact and 2 * wanted < reachable:
+            asked = _Asked(space, vector, wanted, allowed, reachable)
+            if looked := self._by_lists(asked, filtered=filtered):
+                return looked
+        vectors = self._sidecar.vectors[space].all
+        positions, raw = top_of(vectors, vector, min(wanted, reachable), allowed)
         return Looked(positions, -np.inf if wanted >= reachable else float(raw[-1]))
+
+    def _by_lists(self, asked: _Asked, *, filtered: bool) -> Looked | None:
+        """None where it would cost more than looking at the rows themselves, or brings too few.
+
+        Where documents lie that a filter allows is not known: more lists are read until they
+        bring nothing new.
+        """
+        lists = self._sidecar.lists[asked.space]
+        width = 2 * asked.wanted  # eight bits a number misplace some of the last
+        probes = lists.probes(width, asked.reachable / len(self))
+        before: Positions | None = None
+        if filtered:
+            probes = max(1, probes // 2)
+        while self._cheaper(lists, probes, asked.reachable):
+            found, raw = lists.top(asked.vector, width, probes=probes, allowed=asked.allowed)
+            if not filtered and len(found) < width:
+                return None
+            news = asked.wanted if before is None else len(np.setdiff1d(found, before))
+            if len(found) == width and (not filtered or news <= _NEWS * width):
+                return self._rescored(asked.space, asked.vector, found, raw)
+            before, probes = found, 2 * probes
+        return None
+
+    def _cheaper(self, lists: ApproximateIndex, probes: int, reachable: int) -> bool:
+        """Whether reading so many lists costs less than looking at the rows themselves."""
+        listed = lists.lists + min(1.0, probes / lists.lists) * len(self) * _LISTED
+        return listed < min(reachable * _ALLOWED + len(self) * _PASSED, float(len(self)))
 
     def _rescored(self, space: Space, vector: Floats, found: Positions, raw: Floats) -> Looked:
         """The better half of what the lists brought, by their true scores.
@@ -103,7 +136,7 @@ class Covered:
         A row that was not brought scores at most what the last one was thought to score, and as
         much more as these have strayed.
         """
-        true = self._sidecar.vectors[space][found] @ vector
+        true = self.vectors(space, found) @ vector
         unseen = float(raw[-1]) + max(0.0, float((true - raw).max()))
         order = np.argsort(-true, kind="stable")
         half = len(found) // 2

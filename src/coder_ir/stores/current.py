@@ -127,7 +127,7 @@ def _fits(connection: sqlite3.Connection, sidecar: Sidecar) -> bool:
     for place, row in zip(places.tolist(), sidecar.columns.at(places), strict=True):
         # One that is not there any more was deleted.
         for found in fetched_one(connection, row.row_id):
-            vectors = tuple(sidecar.vectors[space][place].tobytes() for space in SPACES)
+            vectors = tuple(sidecar.vectors[space].all[place].tobytes() for space in SPACES)
             if (found[0], found[1:]) != (row.doc_id, vectors):
                 return False
     return True

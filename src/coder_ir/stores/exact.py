@@ -63,15 +63,6 @@ def top_of(rows: Floats, query: Floats, n: int, allowed: Mask | None) -> tuple[P
     return found[real], scores[real]
 
 
-def top_among(rows: Floats, query: Floats, n: int, allowed: Positions) -> tuple[Positions, Floats]:
-    """As `top_of`, for few allowed positions: no other row is looked at."""
-    scores = np.asarray(rows[allowed] @ query, dtype=np.float32)
-    n = min(n, len(allowed))
-    first = np.argpartition(-scores, n - 1)[:n] if n else np.empty(0, dtype=np.int64)
-    first = first[np.argsort(-scores[first], kind="stable")]
-    return allowed[first], scores[first]
-
-
 def import_faiss() -> Any:
     """FAISS; it takes a while to import, so only a search pays for it."""
     import faiss

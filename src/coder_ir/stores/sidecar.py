@@ -24,7 +24,8 @@ import numpy as np
 
 from coder_ir.stores.approximate import ApproximateIndex
 from coder_ir.stores.columns import ROW, Columns
-from coder_ir.types import Floats, Space
+from coder_ir.stores.mapped import MappedVectors
+from coder_ir.types import Space
 
 ANN = "ann"  # folder inside an index
 MANIFEST = "manifest.json"
@@ -92,7 +93,7 @@ class Sidecar:
 
     manifest: Manifest
     columns: Columns
-    vectors: dict[Space, Floats]
+    vectors: dict[Space, MappedVectors]
     lists: dict[Space, ApproximateIndex]
 
 
@@ -121,19 +122,14 @@ def _mapped(folder: Path, manifest: Manifest) -> Sidecar:
             raise ValueError(f"{part} is not as it was written")
     rows = np.memmap(manifest.path(folder, "rows"), dtype=ROW, mode="r")
     ids = np.memmap(manifest.path(folder, "ids"), dtype=np.uint8, mode="r")
-    vectors: dict[Space, Floats] = {}
+    vectors: dict[Space, MappedVectors] = {}
     lists: dict[Space, ApproximateIndex] = {}
     for space in SPACES:
         shape = (manifest.rows, manifest.lists[space].dimensions)
-        vectors[space] = map_vectors(manifest.path(folder, f"{space}.f32"), shape)
+        vectors[space] = MappedVectors(manifest.path(folder, f"{space}.f32"), shape)
         path = manifest.path(folder, f"{space}.ivf")
         lists[space] = ApproximateIndex.open(path, manifest.lists[space].probes)
     return Sidecar(manifest, Columns(np.asarray(rows), np.asarray(ids)), vectors, lists)
-
-
-def map_vectors(path: Path, shape: tuple[int, int]) -> Floats:
-    """Vectors of a file; pages are read as they are looked at."""
-    return np.asarray(np.memmap(path, dtype=np.float32, mode="r", shape=shape))
 
 
 def manifest_state(folder: Path) -> tuple[int, int] | None:
