@@ -95,6 +95,8 @@ def _measured(folder: Path, size: int, report: Report) -> dict[str, Any]:
         figures["exact"].pop("filtered"), figures["approximate"].pop("filtered"), strict=True
     )
     figures["filters"] = _filters(list(pairs))
+    for mode in ("exact", "approximate"):
+        figures[mode]["milliseconds"] = _quantiles(figures[mode]["milliseconds"])
     figures |= _grown(folder, size)
     report(f"ann: {size:,} documents, recall {figures['recall']}, added {figures['added seconds']}")
     return figures
@@ -249,13 +251,20 @@ def _grown(folder: Path, size: int) -> dict[str, Any]:
     }
 
 
+def _quantiles(times: dict[str, list[float]]) -> dict[str, dict[str, float]]:
+    return {
+        name: {f"p{share}": float(np.quantile(values, share / 100)) for share in (50, 95)}
+        for name, values in times.items()
+    }
+
+
 def _short(figures: dict[str, Any]) -> dict[str, float]:
     p50 = {name: round(median(times), 2) for name, times in figures["milliseconds"].items()}
     return {"open": round(figures["open seconds"], 2), "bytes": figures["bytes"], **p50}
 
 
 def _p50(figures: dict[str, Any], mode: str) -> float:
-    return float(median(figures[mode]["milliseconds"]["topical"]))
+    return float(figures[mode]["milliseconds"]["topical"]["p50"])
 
 
 def _table(found: list[dict[str, Any]]) -> Table:

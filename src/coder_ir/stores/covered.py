@@ -15,7 +15,8 @@ from coder_ir.types import Floats, Space
 # filter allows, one that it does not, and one that is read from a list.
 _ALLOWED, _PASSED = 2.5, 0.02
 _LISTED = 1.0
-_NEWS = 0.02  # share of what lists brought that may be new for it to count as settled
+_OFTEN = 4  # times that a filter may have lists read, each time twice as many
+_NEWS = 0.02  # share of the rows wanted that may be new when twice the lists are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Looked:
     """What a search has found, in no order."""
 
     positions: Positions
+    vectors: Floats  # at these positions
     floor: float  # what rows it has not found score at most; -inf where it has seen all
 
 
@@ -94,14 +96,16 @@ class Covered:
             allowed = self._left if allowed is None else self._left & allowed
         reachable = len(self) if allowed is None else int(allowed.sum())
         if not reachable:
-            return Looked(np.empty(0, dtype=np.int64), -np.inf)
+            nothing = np.empty(0, dtype=np.int64)
+            return Looked(nothing, self.vectors(space, nothing), -np.inf)
         if not self._exact and 2 * wanted < reachable:
             asked = _Asked(space, vector, wanted, allowed, reachable)
             if looked := self._by_lists(asked, filtered=filtered):
                 return looked
         vectors = self._sidecar.vectors[space].all
         positions, raw = top_of(vectors, vector, min(wanted, reachable), allowed)
-        return Looked(positions, -np.inf if wanted >= reachable else float(raw[-1]))
+        floor = -np.inf if wanted >= reachable else float(raw[-1])
+        return Looked(positions, self.vectors(space, positions), floor)
 
     def _by_lists(self, asked: _Asked, *, filtered: bool) -> Looked | None:
         """None where it would cost more than looking at the rows themselves, or brings too few.
@@ -114,13 +118,16 @@ class Covered:
         probes = lists.probes(width, asked.reachable / len(self))
         before: Positions | None = None
         if filtered:
+            if not self._cheaper(lists, _OFTEN * probes, asked.reachable):
+                return None
             probes = max(1, probes // 2)
         while self._cheaper(lists, probes, asked.reachable):
             found, raw = lists.top(asked.vector, width, probes=probes, allowed=asked.allowed)
             if not filtered and len(found) < width:
                 return None
-            news = asked.wanted if before is None else len(np.setdiff1d(found, before))
-            if len(found) == width and (not filtered or news <= _NEWS * width):
+            first = found[: asked.wanted]
+            news = len(first) if before is None else len(np.setdiff1d(first, before))
+            if len(found) == width and (not filtered or news <= _NEWS * asked.wanted):
                 return self._rescored(asked.space, asked.vector, found, raw)
             before, probes = found, 2 * probes
         return None
@@ -136,8 +143,10 @@ class Covered:
         A row that was not brought scores at most what the last one was thought to score, and as
         much more as these have strayed.
         """
-        true = self.vectors(space, found) @ vector
+        vectors = self.vectors(space, found)
+        true = vectors @ vector
         unseen = float(raw[-1]) + max(0.0, float((true - raw).max()))
         order = np.argsort(-true, kind="stable")
         half = len(found) // 2
-        return Looked(found[order[:half]], max(unseen, float(true[order[half]])))
+        first = order[:half]
+        return Looked(found[first], vectors[first], max(unseen, float(true[order[half]])))

@@ -124,16 +124,16 @@ def _fits(connection: sqlite3.Connection, sidecar: Sidecar) -> bool:
     if highest[0] < manifest.last_row:
         return False
     places = np.unique(np.linspace(0, manifest.rows - 1, _COMPARED).astype(np.int64))
-    for place, row in zip(places.tolist(), sidecar.columns.at(places), strict=True):
+    vectors = [sidecar.vectors[space].at(places) for space in SPACES]
+    for row, *pair in zip(sidecar.columns.at(places), *vectors, strict=True):
         # One that is not there any more was deleted.
-        for found in fetched_one(connection, row.row_id):
-            vectors = tuple(sidecar.vectors[space].all[place].tobytes() for space in SPACES)
-            if (found[0], found[1:]) != (row.doc_id, vectors):
+        for found in _fetched_one(connection, row.row_id):
+            if found != (row.doc_id, *(vector.tobytes() for vector in pair)):
                 return False
     return True
 
 
-def fetched_one(connection: sqlite3.Connection, row_id: int) -> list[tuple[str, bytes, bytes]]:
+def _fetched_one(connection: sqlite3.Connection, row_id: int) -> list[tuple[str, bytes, bytes]]:
     """Document id and vectors of one passage, if it is there."""
     sql = (
         "SELECT d.doc_id, p.topical, p.compatibility FROM passages p "

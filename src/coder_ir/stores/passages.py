@@ -103,7 +103,7 @@ class PassageTable:
         for wanted in widths(n):
             looked = self._looked(space, vector, wanted, allowed)
             positions = looked.positions
-            scores = cosine(self._vectors(space, positions), vector)
+            scores = cosine(looked.vectors, vector)
             best = best_documents(Found(self._rows(positions), scores, looked.floor), n)
             if best is not None:
                 return {int(positions[i]) for i in best}
@@ -113,14 +113,19 @@ class PassageTable:
         """The best rows of the sidecar and of the tail, each as many as wanted."""
         first, inside = self._first, None if allowed is None else allowed[self._first :]
         reachable = len(self._tail) if inside is None else int(inside.sum())
-        positions, raw = self._indexes[space].top(vector, max(1, min(wanted, reachable)), inside)
-        tail = Looked(positions + first, -np.inf if wanted >= reachable else float(raw[-1]))
+        index = self._indexes[space]
+        positions, raw = index.top(vector, max(1, min(wanted, reachable)), inside)
+        floor = -np.inf if wanted >= reachable else float(raw[-1])
+        tail = Looked(positions + first, index.rows(positions), floor)
         if not self.covered:
             return tail
         inside = None if allowed is None else allowed[:first]
         looked = self.covered.top(space, vector, wanted, inside)
-        both = np.concatenate([looked.positions, tail.positions])
-        return Looked(both, max(looked.floor, tail.floor))
+        return Looked(
+            np.concatenate([looked.positions, tail.positions]),
+            np.concatenate([looked.vectors, tail.vectors]),
+            max(looked.floor, tail.floor),
+        )
 
     def _rows(self, positions: Positions) -> list[PassageRow]:
         """The passages at these positions, in their order."""
