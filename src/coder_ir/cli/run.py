@@ -119,6 +119,7 @@ def run(
         "--max-risk": max_risk < 1,
         "--verify": verify,
         "--hybrid": hybrid,
+        "--exact": exact,
     }
     other = _Other(system, decompose, llm, llm_documents, encoder)
     other.check([name for name, value in given.items() if value])
