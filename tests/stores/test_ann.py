@@ -325,6 +325,16 @@ def test_a_tail_that_has_grown_long_is_taken_into_a_new_sidecar(store, folder):
     assert recall(store, exact_store(folder), "topical", 20) >= 0.97
 
 
+def test_a_new_sidecar_is_used_also_after_a_look_at_it(store, folder):
+    ask(store, queries()[0])
+    store.write(records(DOCUMENTS, 201, seed=2))
+    assert store.settle()
+    assert store.info().tail == 0
+    ask(store, queries()[0])
+    table = store._current._table
+    assert (table.tail, table.covered.manifest.generation) == (0, generation(folder))
+
+
 def test_files_of_an_earlier_sidecar_are_taken_away(store, folder):
     store.write(records(DOCUMENTS, 201, seed=2))
     assert store.settle()

@@ -16,6 +16,7 @@ import numpy as np
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
 from coder_ir.stores import SqliteStore
+from coder_ir.stores.approximate import LEAST_RECALL
 from coder_ir.stores.sidecar import bytes_of
 from coder_ir.types import Candidates, Document, Floats, Record, Space, Span, VectorPair
 from coder_ir.vectors import unit_rows
@@ -336,7 +337,7 @@ def _goals(last: dict[str, Any]) -> tuple[str, ...]:
         ),
         ("memory under 1.3x the vectors", memory < 1.3, f"{memory:.2f}x"),
         ("p50 at most 1/8 of exact", ratio >= 8, f"1/{ratio:.1f}"),
-        ("recall@100 at least 0.98 in both spaces", recall >= 0.98, f"{recall:.3f}"),
+        ("recall@100 at least 0.98 in both spaces", recall >= LEAST_RECALL, f"{recall:.3f}"),
         (
             "10,000 documents added without a rebuild",
             not last["rebuilt by adding"],

@@ -111,5 +111,5 @@ def _write_lists(base: Path, space: Space, written: _Written) -> Lists:
 
 
 def _sync(path: Path) -> None:
-    with path.open("rb") as file:
+    with path.open("r+b") as file:
         os.fsync(file.fileno())

@@ -36,6 +36,7 @@ class Current:
         self._exact = exact
         self._state: tuple[int, int] | None = None  # of the last manifest looked at
         self._sidecar: Sidecar | None = None
+        self._used: Sidecar | None = None  # by the table
         self._table: PassageTable | None = None
         self._version: tuple[int, ...] = ()
 
@@ -45,15 +46,13 @@ class Current:
         """The passages as of the last commit of any process; `version` says which that is."""
         dimensions = query.topical.shape[1], query.compatibility.shape[1]
         if self._table is None or manifest_state(self._folder) not in (None, self._state):
-            # One consistent view of the file.
             with _view(connection):
-                sidecar = self._fitting(connection)
-            covered = self._table.covered if self._table else None
-            mapped = covered.manifest if covered else None
-            if self._table is None or (sidecar and sidecar.manifest != mapped):
-                usable = sidecar if sidecar and _dimensions(sidecar) == dimensions else None
-                fresh = Covered(usable, exact=self._exact) if usable else None
-                self._table, self._version = PassageTable(*dimensions, covered=fresh), ()
+                self._fitting(connection)
+        if self._table is None or self._used is not self._sidecar:
+            self._used, self._version = self._sidecar, ()
+            usable = self._used and _dimensions(self._used) == dimensions
+            covered = Covered(self._used, exact=self._exact) if self._used and usable else None
+            self._table = PassageTable(*dimensions, covered=covered)
         if self._version != version:
             with _view(connection):
                 _load(connection, self._table)
