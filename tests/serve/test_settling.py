@@ -53,6 +53,7 @@ def test_no_batch_of_an_upload_waits_for_a_sidecar(tmp_path: Path, monkeypatch):
 
     with Retriever(FakeEncoder(WORDS), store) as retriever:
         monkeypatch.setattr(store, "settle", slow)
+        monkeypatch.setattr(store, "due", lambda: True)
         writer = Writer(retriever, Limits())
         assert upload(writer, 300) == 300
         assert finished == []

@@ -410,6 +410,15 @@ def test_adding_through_a_retriever_builds_the_sidecar(tmp_path):
         assert hit.text == retriever.get(hit.doc_id).text
 
 
+def test_what_takes_long_is_announced_where_it_is_due_and_only_there(folder):
+    shutil.rmtree(folder / ANN)
+    store, said = SqliteStore(folder, scale=SCALE), []
+    assert settle(store, begin=lambda: said.append("building"))
+    assert not settle(store, begin=lambda: said.append("again"))
+    assert said == ["building"]
+    store.close()
+
+
 # --- a sidecar that is lost, torn, or of something else
 
 
@@ -743,6 +752,8 @@ def test_info_tells_of_an_approximate_index(folder, cli: Command):
     assert done.code == 0
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     assert row.pop("recall").keys() == set(BOTH)
+    lists = Manifest.load(folder).lists
+    assert row.pop("probes") == {space: lists[space].probes for space in BOTH}
     assert abs(row.pop("bytes") - size) < 1e6
     assert row == {
         "documents": DOCUMENTS + 2,
@@ -762,6 +773,7 @@ def test_info_for_people_names_recall_and_the_tail(folder, cli: Command):
     assert f"search approximate ({Manifest.load(folder).lists['topical'].kind})" in done.words
     value = Manifest.load(folder).lists["topical"].recall
     assert f"recall@100 topical {value:.3f}" in done.words
+    assert f"lists read topical {Manifest.load(folder).lists['topical'].probes}" in done.words
     assert "tail 0 newer passages" in done.words
 
 

@@ -97,7 +97,7 @@ def index(
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.lexical import LEXICAL
     from coder_ir.retriever import Retriever
-    from coder_ir.stores import index_folder, shown
+    from coder_ir.stores import index_folder, settle, shown
 
     check_sources(docs)
     runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
@@ -106,6 +106,7 @@ def index(
     counted = folder is not None and (folder / LEXICAL).is_dir()
     with Retriever.open(index, model=model, runtime=runtime, hybrid=hybrid or counted) as retriever:
         documents = read_documents(docs, Columns(id_field, text_field, title_field))
+        retriever.settles = False  # after the bar, and with a word
         try:
             with progress_bar("indexing", count_documents(docs)) as done:
                 added = retriever.add(documents, split=split, progress=done)
@@ -114,6 +115,7 @@ def index(
             raise typer.Exit(1) from None
         if retriever.lexical:
             retriever.lexical.refresh()
+        settle(retriever.store, begin=lambda: say("building the approximate index"))
         say(
             f"{shown(index)}: {added.written} documents written, {added.unchanged} unchanged, "
             f"{len(retriever)} in all"

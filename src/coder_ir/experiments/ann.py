@@ -85,7 +85,12 @@ def _measured(folder: Path, size: int, report: Report) -> dict[str, Any]:
     figures["built"] = store.settle()
     figures["build seconds"] = time.perf_counter() - started
     info = store.info()
-    figures |= {"kind": info.kind, "recall when built": info.recall, "bytes": bytes_of(folder)}
+    figures |= {
+        "kind": info.kind,
+        "recall when built": info.recall,
+        "probes": info.probes,
+        "bytes": bytes_of(folder),
+    }
     store.close()
     for mode in ("exact", "approximate"):
         figures[mode] = _read(folder, mode, size)

@@ -1,5 +1,6 @@
 """Documents with two vectors a passage; stores know no encoder."""
 
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -33,6 +34,13 @@ def open_store(index: str | Path, *, read_only: bool = False, exact: bool = Fals
     return opened
 
 
-def settle(store: Store) -> bool:
-    """Have a large store build what it is searched with, where that is due and it is its part."""
-    return isinstance(store, Settling) and store.settle()
+def settle(store: Store, *, begin: Callable[[], None] | None = None) -> bool:
+    """Have a large store build what it is searched with, where that is due; says whether it did.
+
+    `begin` is called before something that may take minutes.
+    """
+    if not isinstance(store, Settling) or not store.due():
+        return False
+    if begin:
+        begin()
+    return store.settle()

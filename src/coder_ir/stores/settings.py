@@ -25,6 +25,9 @@ class Scale:
 class Settling(Protocol):
     """A store that keeps something beside its documents to search a large index with."""
 
+    def due(self) -> bool:
+        """Whether `settle` has something to build."""
+
     def settle(self) -> bool:
         """Build it where it is due, which may take minutes; returns whether it did."""
 
@@ -41,5 +44,6 @@ class IndexInfo:
     search: str  # "exact" or "approximate"
     kind: str | None  # of the approximate index, as FAISS names it
     recall: dict[str, float] | None  # of the 100 best in each space, measured when it was built
+    probes: dict[str, int] | None  # lists that a query reads in each space
     tail: int  # passages that are searched exactly beside the approximate index
     deleted: int  # passages that the approximate index passes over

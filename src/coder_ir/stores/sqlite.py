@@ -322,14 +322,12 @@ class SqliteStore:
         return self._settle(force=False)
 
     def _settle(self, *, force: bool) -> bool:
-        if self.read_only or self.exact:
-            return False
         try:
-            if not self._due(force=force):
+            if not self.due(force=force):
                 return False
             with only_builder(self.path.parent) as alone:
                 # Another process may be at it, or have just done it.
-                return alone and self._due(force=force) and self._build()
+                return alone and self.due(force=force) and self._build()
         except (OSError, RuntimeError, sqlite3.Error, StoreError) as error:  # FAISS: the second
             LOGGER.warning("%s: no sidecar was built, %s", self.path.parent, error)
             return False
@@ -344,7 +342,10 @@ class SqliteStore:
             build_sidecar(self.path, identity=self._own_identity(), model=model)
         return True
 
-    def _due(self, *, force: bool) -> bool:
+    def due(self, *, force: bool = False) -> bool:
+        """Whether `settle` has something to build; with `force`, also for a single deletion."""
+        if self.read_only or self.exact:
+            return False
         with self._lock, self._refusals():
             beside = self._current.beside(self._connection)
             return self._scale.due(beside) or (force and beside.deleted > 0)
@@ -372,6 +373,7 @@ class SqliteStore:
             search="approximate" if lists else "exact",
             kind=lists["topical"].kind if lists else None,
             recall={space: each.recall for space, each in lists.items()} if lists else None,
+            probes={space: each.probes for space, each in lists.items()} if lists else None,
             tail=beside.tail if lists else 0,
             deleted=beside.deleted if lists else 0,
         )
