@@ -94,7 +94,7 @@ class Covered:
         filtered = allowed is not None
         if self._left is not None:
             allowed = self._left if allowed is None else self._left & allowed
-        reachable = len(self) if allowed is None else int(allowed.sum())
+        reachable = self.alive if allowed is None or not filtered else int(allowed.sum())
         if not reachable:
             nothing = np.empty(0, dtype=np.int64)
             return Looked(nothing, self.vectors(space, nothing), -np.inf)

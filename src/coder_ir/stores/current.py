@@ -102,7 +102,9 @@ def _load(connection: sqlite3.Connection, table: PassageTable) -> None:
         table.add([row[:6] for row in rows], vectors)
     total = connection.execute("SELECT count(*) FROM passages").fetchone()[0]
     if total != len(table):
-        table.keep_only(numbers(row[0] for row in connection.execute("SELECT id FROM passages")))
+        # As one text, for a million rows one by one take over a second.
+        ids = connection.execute("SELECT group_concat(id) FROM passages").fetchone()[0]
+        table.keep_only(np.fromstring(ids, dtype=np.int64, sep=",") if ids else numbers(()))
 
 
 def _dimensions(sidecar: Sidecar) -> tuple[int, int]:
