@@ -31,7 +31,7 @@ from coder_ir.searching import (
     stated,
     verified,
 )
-from coder_ir.stores import index_folder, open_store
+from coder_ir.stores import index_folder, open_store, settle
 from coder_ir.types import (
     Candidates,
     Condition,
@@ -81,6 +81,7 @@ class Retriever:
         self.calibration = calibration
         self.verifier = verifier
         self.lexical = lexical
+        self.settles = True  # `add` ends with what a large store then has to build
         self._fingerprint = encoder.fingerprint
         self._check_model()
 
@@ -103,6 +104,7 @@ class Retriever:
         read_only: bool = False,
         runtime: Runtime | None = None,
         hybrid: bool = False,
+        exact: bool = False,
     ) -> Self:
         """Open an index, created if absent.
 
@@ -114,8 +116,9 @@ class Retriever:
             runtime: threads, batch size and token limit.
             hybrid: find documents by their words (BM25) as well as by their vectors; behind an
                 address, words are counted anew by every process.
+            exact: look at every passage of a large index too, instead of an approximate index.
         """
-        store = open_store(index, read_only=read_only)
+        store = open_store(index, read_only=read_only, exact=exact)
         try:
             stamp = store.stamp()
             spec = model or (stamp.spec if stamp else BUILT_IN)
@@ -123,6 +126,7 @@ class Retriever:
             folder = index_folder(index)
             kept = None if folder is None else folder / LEXICAL
             lexical = StoredLexical(store, kept, read_only=read_only) if hybrid else None
+            settle(store)  # does nothing but where a large index has lost its sidecar
             return cls(encoder, store, calibration=load_calibration(spec), lexical=lexical)
         except BaseException:
             store.close()
@@ -150,6 +154,8 @@ class Retriever:
             total += self._add_batch(batch, split=split)
             if progress:
                 progress(len(batch))
+        if total.written and self.settles:
+            settle(self.store)
         return total
 
     def _add_batch(self, batch: Sequence[Document], *, split: bool) -> Added:

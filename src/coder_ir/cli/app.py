@@ -9,6 +9,7 @@ from coder_ir.cli.bench import bench
 from coder_ir.cli.data import data_app
 from coder_ir.cli.demo import demo
 from coder_ir.cli.evaluate import evaluate
+from coder_ir.cli.info import info
 from coder_ir.cli.model import model_export
 from coder_ir.cli.plan import plan
 from coder_ir.cli.run import run
@@ -52,7 +53,7 @@ def _root(
     pass
 
 
-for command in (demo, index, search, attach, run, serve, plan, bench):
+for command in (demo, index, search, attach, run, info, serve, plan, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(model_app, name="model")

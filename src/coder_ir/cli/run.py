@@ -11,6 +11,7 @@ import typer
 
 from coder_ir.cli.search import (
     Alpha,
+    Exact,
     Exclude,
     Hard,
     Hybrid,
@@ -62,6 +63,7 @@ def run(
     tau: Tau = None,
     quantile: Quantile = None,
     hybrid: Hybrid = False,
+    exact: Exact = False,
     decompose: Annotated[
         str,
         typer.Option(
@@ -117,6 +119,7 @@ def run(
         "--max-risk": max_risk < 1,
         "--verify": verify,
         "--hybrid": hybrid,
+        "--exact": exact,
     }
     other = _Other(system, decompose, llm, llm_documents, encoder)
     other.check([name for name, value in given.items() if value])
@@ -126,7 +129,7 @@ def run(
         raise NotFound(f"no folder {output.parent} to write {output.name} into")
     runtime, reranked = Runtime(threads=threads), _reranking(rerank, depth, threads)
     with Retriever.open(
-        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid
+        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid, exact=exact
     ) as retriever:
         ours, texts = system == _CODER, [query.text for query in asked]
         opened = (

@@ -56,6 +56,7 @@ Tau = Annotated[float | None, typer.Option(help="Least compatibility (seq).")]
 Hybrid = Annotated[
     bool, typer.Option("--hybrid", help="Find by words (BM25) as well as by vectors.")
 ]
+Exact = Annotated[bool, typer.Option("--exact", help="Look at every passage of a large index too.")]
 Quantile = Annotated[
     float | None, typer.Option("--quantile", "-p", help="Quantile of the cut (union).")
 ]
@@ -105,7 +106,7 @@ def index(
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.lexical import LEXICAL
     from coder_ir.retriever import Retriever
-    from coder_ir.stores import index_folder, shown
+    from coder_ir.stores import index_folder, settle, shown
 
     runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
     columns = Columns(id_field, text_field, title_field)
@@ -118,6 +119,7 @@ def index(
     counted = folder is not None and (folder / LEXICAL).is_dir()
     with Retriever.open(index, model=model, runtime=runtime, hybrid=hybrid or counted) as retriever:
         documents = read_documents(docs, columns)
+        retriever.settles = False  # after the bar, and with a word
         try:
             with progress_bar("indexing", count_documents(docs)) as done:
                 added = retriever.add(documents, split=split, progress=done)
@@ -126,6 +128,7 @@ def index(
             raise typer.Exit(1) from None
         if retriever.lexical:
             retriever.lexical.refresh()
+        settle(retriever.store, begin=lambda: say("building the approximate index"))
         say(
             f"{shown(index)}: {added.written} documents written, {added.unchanged} unchanged, "
             f"{len(retriever)} in all"
@@ -149,6 +152,7 @@ def search(
     tau: Tau = None,
     quantile: Quantile = None,
     hybrid: Hybrid = False,
+    exact: Exact = False,
     explain: Annotated[bool, typer.Option(help="Say why, and what was filtered.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a hit.")] = False,
     model: Model = None,
@@ -166,7 +170,7 @@ def search(
     options = replace(options, max_risk=max_risk, verify=verify, explain=explain)
     runtime = Runtime(threads=threads)
     with Retriever.open(
-        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid
+        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid, exact=exact
     ) as retriever:
         ranking = retriever.search_many([query], options)[0]
         if as_json:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from coder_ir.cli.search import Hybrid, Index, Model
+from coder_ir.cli.search import Exact, Hybrid, Index, Model
 
 
 def serve(
@@ -26,6 +26,7 @@ def serve(
         bool, typer.Option("--read-only", help="Never write to the index.")
     ] = False,
     hybrid: Hybrid = False,
+    exact: Exact = False,
     example: Annotated[
         list[str] | None, typer.Option(help="Query that the page offers; may be repeated.")
     ] = None,
@@ -66,9 +67,8 @@ def serve(
     check_address(host, tokens)
     limits = Limits(k=max_k, body_bytes=max_body, waiting=max_waiting, timeout=timeout)
     runtime = Runtime(threads=threads)
-    with opened(index, model=model, runtime=runtime, hybrid=hybrid, read_only=read_only) as (
-        retriever,
-        reason,
-    ):
+    with opened(
+        index, model=model, runtime=runtime, hybrid=hybrid, exact=exact, read_only=read_only
+    ) as (retriever, reason):
         settings = ServeSettings(tokens, limits, reason, examples=example or ())
         run(retriever, settings, host=host, port=port)

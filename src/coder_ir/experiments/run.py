@@ -8,6 +8,7 @@ from pathlib import Path
 
 from coder_ir.encoders.folder import file_sha256
 from coder_ir.errors import InvalidValue, NotFound, NotReproduced
+from coder_ir.experiments.ann import measure_ann
 from coder_ir.experiments.card import Card, compose_card
 from coder_ir.experiments.comparison import comparing, described, without_expected
 from coder_ir.experiments.detection import measure_detection
@@ -61,16 +62,16 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "efficiency": measure_efficiency,
     "encoding": measure_encoding,
     "search": measure_search_cost,
-    "kill": measure_durability,
+    "ann": measure_ann,
     "serving": measure_serving,
+    "kill": measure_durability,
     "probe": measure_probe,
     "goals": measure_goals,
     "card": compose_card,
     "results": compose_results,
 }
-WHEN_NAMED = (
-    *("settings", "recipe", "torch", "serving", "probe"),
-)  # long, or in need of a quiet machine or a language model
+# Long, or in need of a quiet machine or a language model.
+WHEN_NAMED = ("settings", "recipe", "torch", "ann", "serving", "probe")
 _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tables
 
 

@@ -50,7 +50,7 @@ def measure_search_cost(setup: Setup, report: Report) -> Table:
     flat.add(topical)
     report(f"search: storing {_DOCUMENTS} documents")
     with tempfile.TemporaryDirectory() as folder:
-        store = SqliteStore(Path(folder))
+        store = SqliteStore(Path(folder), exact=True)
         for start in range(0, _DOCUMENTS, _BATCH):
             store.write([_record(i, topical, compatibility) for i in range(start, start + _BATCH)])
         with Retriever(_Prepared(queries), store) as retriever:

@@ -30,6 +30,7 @@ def opened(
     model: str | None = None,
     runtime: Runtime | None = None,
     hybrid: bool = False,
+    exact: bool = False,
     read_only: bool = False,
 ) -> Iterator[Opened]:
     """Open an index to write, or read-only where another server already writes it."""
@@ -39,7 +40,12 @@ def opened(
     lock = _unlocked(wanted) if folder is None else writer_lock(folder, wanted=wanted)
     with lock as reason:
         retriever = Retriever.open(
-            index, model=model, read_only=bool(reason), runtime=runtime, hybrid=hybrid
+            index,
+            model=model,
+            read_only=bool(reason),
+            runtime=runtime,
+            hybrid=hybrid,
+            exact=exact,
         )
         with retriever:
             yield Opened(retriever, reason)

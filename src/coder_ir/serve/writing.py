@@ -12,6 +12,7 @@ from coder_ir.errors import Busy, CoderError, TimedOut, TooLarge, UploadStopped
 from coder_ir.intake import Added, distinct
 from coder_ir.retriever import Retriever
 from coder_ir.serve.limits import Limits
+from coder_ir.stores import settle
 from coder_ir.types import Document
 
 T = TypeVar("T")
@@ -35,11 +36,15 @@ class Writer:
         self._retriever = retriever
         self._limits = limits
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="writer")
+        # What a large index is searched with takes minutes to build, and no upload waits for it.
+        self._settler = ThreadPoolExecutor(1, thread_name_prefix="settler")
+        retriever.settles = False
         self._uploads = 0
 
     def close(self) -> None:
         """Finish what was begun."""
         self._thread.shutdown(wait=True)
+        self._settler.shutdown(wait=True, cancel_futures=True)
 
     async def delete(self, doc_id: str) -> int:
         """Remove a document; returns how many were there."""
@@ -69,6 +74,8 @@ class Writer:
             raise UploadStopped(error, line=line, **counts) from error
         finally:
             self._uploads -= 1
+            if total.written:
+                self._settler.submit(settle, self._retriever.store)
 
     async def _run(self, change: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()

@@ -18,7 +18,7 @@ STORES = {
     "milvus-lite": "coder_ir.stores.milvus:MilvusStore",
 }
 """Scheme to module and class, loaded when an address asks for it; called as
-`Class(address, read_only=…)`."""
+`Class(address, read_only=…)`, with `exact=True` where nothing approximate is wanted."""
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+):(?P<slashes>//)?")
 _SECRET = ("password", "sslpassword", "token")

@@ -1,4 +1,4 @@
-"""Exact search over vectors in memory; another index with these four methods can take its place."""
+"""Exact search over vectors, in memory or mapped from a file."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ class ExactIndex:
 
     def __init__(self, dimensions: int) -> None:
         """Start empty."""
-        faiss = _faiss()
+        faiss = import_faiss()
         self._flat: Any = faiss.IndexFlatIP(dimensions)
 
     def __len__(self) -> int:
@@ -31,34 +31,49 @@ class ExactIndex:
 
     def remove(self, gone: Mask) -> None:
         """Drop the marked positions; the rest close up in order."""
-        self._flat.remove_ids(_selector(gone))
+        self._flat.remove_ids(selector(gone))
 
     def rows(self, positions: Positions) -> Floats:
         """The vectors at these positions."""
-        matrix = _faiss().rev_swig_ptr(self._flat.get_xb(), len(self) * self._flat.d)
-        return np.asarray(matrix.reshape(len(self), self._flat.d)[positions])
+        return np.asarray(self._matrix()[positions])
 
     def top(self, query: Floats, n: int, allowed: Mask | None) -> tuple[Positions, Floats]:
         """Positions and scores of the n best rows, best first, only among those allowed."""
-        if not len(self):
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32)
-        parameters = None if allowed is None else _faiss().SearchParameters(sel=_selector(allowed))
-        with _one_thread():
-            scores, found = self._flat.search(query[None, :], min(n, len(self)), params=parameters)
-        real = found[0] >= 0
-        return found[0][real], scores[0][real]
+        return top_of(self._matrix(), query, n, allowed)
+
+    def _matrix(self) -> Floats:
+        matrix = import_faiss().rev_swig_ptr(self._flat.get_xb(), len(self) * self._flat.d)
+        return np.asarray(matrix.reshape(len(self), self._flat.d))
 
 
-def _faiss() -> Any:
-    import faiss  # takes a while to import, so only a search pays for it
+def top_of(rows: Floats, query: Floats, n: int, allowed: Mask | None) -> tuple[Positions, Floats]:
+    """Positions and scores of the n best of contiguous rows, best first; every row is looked at."""
+    faiss, n = import_faiss(), min(n, len(rows))
+    scores, found = np.empty(n, dtype=np.float32), np.empty(n, dtype=np.int64)
+    if not n:
+        return found, scores
+    query = np.ascontiguousarray(query)
+    chosen = None if allowed is None else selector(allowed)
+    with one_thread():
+        faiss.knn_inner_product(
+            *(faiss.swig_ptr(query), faiss.swig_ptr(rows), rows.shape[1], 1, len(rows), n),
+            *(faiss.swig_ptr(scores), faiss.swig_ptr(found), chosen),
+        )
+    real = found >= 0
+    return found[real], scores[real]
+
+
+def import_faiss() -> Any:
+    """FAISS; it takes a while to import, so only a search pays for it."""
+    import faiss
 
     return faiss
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """One query is answered faster by one thread: several cost more to wake than they save."""
-    faiss = _faiss()
+    faiss = import_faiss()
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)  # of this thread's own calls
     try:
@@ -67,5 +82,6 @@ def _one_thread() -> Iterator[None]:
         faiss.omp_set_num_threads(before)
 
 
-def _selector(mask: Mask) -> Any:
-    return _faiss().IDSelectorBitmap(np.packbits(mask, bitorder="little"))
+def selector(mask: Mask) -> Any:
+    """What FAISS takes to look at the marked positions alone."""
+    return import_faiss().IDSelectorBitmap(np.packbits(mask, bitorder="little"))

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coder_ir.errors import InvalidValue, NotFound, StoreError
@@ -72,13 +73,14 @@ class PgvectorStore:
     sees what others have committed. A pool of connections is shared by all threads.
     """
 
-    def __init__(self, address: str, *, read_only: bool = False) -> None:
+    def __init__(self, address: str, *, read_only: bool = False, exact: bool = False) -> None:
         """Open `postgresql://user:password@host:port/database?table=NAME`.
 
         Tables are created if absent, unless read_only. Further parameters: `exact`, `halfvec`
-        (vectors in half precision, half the space) and those of libpq.
+        (vectors in half precision, half the space) and those of libpq. `exact` here is as there.
         """
-        self.settings = Settings.from_address(address)
+        settings = Settings.from_address(address)
+        self.settings = replace(settings, exact=settings.exact or exact)
         self.read_only = read_only
         self._connections = Connections(self.settings, read_only=read_only)
         self._tables = self._connections.first(

@@ -1,20 +1,22 @@
-"""The embedded store: one SQLite file in a folder, searched in memory."""
+"""The embedded store: one SQLite file in a folder, with a sidecar to search once it is large."""
 
 import json
+import logging
 import os
+import secrets
 import sqlite3
 import threading
-import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from coder_ir.errors import NotFound, StoreError
+from coder_ir.stores.building import build_sidecar
+from coder_ir.stores.current import Current, identity, model_of, numbers
 from coder_ir.stores.passages import PassageTable
-from coder_ir.stores.pool import passage_row
+from coder_ir.stores.settings import IndexInfo, Scale
+from coder_ir.stores.sidecar import bytes_of, only_builder, remove_sidecar
+from coder_ir.stores.sqlite_schema import PATIENCE, SCHEMA, SCHEMA_VERSION, refusal, set_wal
 from coder_ir.stores.where import document_ids_sql
 from coder_ir.types import (
     Candidates,
@@ -27,46 +29,36 @@ from coder_ir.types import (
 )
 
 FILE = "index.sqlite"
-SCHEMA_VERSION = 1
-_SCHEMA = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE documents (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    doc_id TEXT NOT NULL UNIQUE,
-    title TEXT NOT NULL,
-    text TEXT NOT NULL,
-    metadata TEXT NOT NULL,
-    digest TEXT NOT NULL
-);
-CREATE TABLE passages (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    document INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
-    number INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    stop INTEGER NOT NULL,
-    topical BLOB NOT NULL,
-    compatibility BLOB NOT NULL
-);
-CREATE INDEX passages_by_document ON passages (document);
-"""
+LOGGER = logging.getLogger(__name__)
 _CHUNK = 500  # ids a statement
-_LOAD = 4096  # passages a read
-_PATIENCE = 10  # seconds to wait for another writer
 
 
 class SqliteStore:
     """Every write is one durable transaction; the vectors are loaded at the first search.
 
     Another process may read while one writes. A reader notices foreign commits before each search.
+    A large index is searched approximately once `settle` has built a sidecar for it.
     """
 
-    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        """Open the folder's index, or create it unless read_only."""
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        read_only: bool = False,
+        exact: bool = False,
+        scale: Scale | None = None,
+    ) -> None:
+        """Open the folder's index, or create it unless read_only.
+
+        With `exact`, every passage is looked at, however many there are, and nothing is built.
+        """
         self.path = folder / FILE
         self.read_only = read_only
+        self.exact = exact
+        self._scale = scale or Scale()
         self._lock = threading.RLock()
-        self._table: PassageTable | None = None
-        self._version = (-1, -1)  # data_version of other connections, own writes
+        self._current = Current(folder, exact=exact)
+        self._reopened = 0  # a connection counts the commits of others from when it was opened
         self._writes = 0
         self._snapshot: tuple[int, int, bool] | None = None  # of a file SQLite cannot watch
         with self._refusals():
@@ -89,15 +81,15 @@ class SqliteStore:
         self._snapshot = None if plain else state
         uri = f"{self.path.resolve().as_uri()}?{'mode=ro' if plain else 'immutable=1'}"
         connection = sqlite3.connect(uri, uri=True, check_same_thread=False, isolation_level=None)
-        connection.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE}")
+        connection.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE}")
         return connection
 
     def _open_to_write(self) -> sqlite3.Connection:
         self._make_folder(self.path.parent)
         connection = sqlite3.connect(self.path, check_same_thread=False, isolation_level=None)
         try:
-            connection.execute(f"PRAGMA busy_timeout = {1000 * _PATIENCE}")
-            _set_wal(connection)
+            connection.execute(f"PRAGMA busy_timeout = {1000 * PATIENCE}")
+            set_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
@@ -114,7 +106,7 @@ class SqliteStore:
         if self._snapshot is not None and self._file_state() != self._snapshot:
             self._connection.close()
             self._connection = self._open_to_read()
-            self._version = (-1, -1)
+            self._reopened += 1
 
     def _make_folder(self, folder: Path) -> None:
         try:
@@ -140,7 +132,7 @@ class SqliteStore:
                         f"{self.path} is not an index but another program's; name a new folder"
                     )
                 if version == 0:
-                    for statement in _SCHEMA.split(";"):
+                    for statement in SCHEMA.split(";"):
                         self._connection.execute(statement)
                     self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
                     version = SCHEMA_VERSION
@@ -155,7 +147,7 @@ class SqliteStore:
         try:
             yield
         except sqlite3.Error as error:
-            raise StoreError(_refusal(self.path, error)) from error
+            raise StoreError(refusal(self.path, error)) from error
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -302,46 +294,89 @@ class SqliteStore:
             allowed, meeting = None, None
             if where:
                 sql, values = document_ids_sql(where)
-                meeting = {row[0] for row in self._connection.execute(sql, values)}
-                allowed = table.allowed(_numbers(meeting))
-            numbers = {doc_id: row[1] for doc_id, row in self._by_id("doc_id, id", also).items()}
-            named = [numbers[doc_id] for doc_id in also if doc_id in numbers]
-            joining = [number for number in named if meeting is None or number in meeting][:n]
+                meeting = numbers(row[0] for row in self._connection.execute(sql, values))
+                allowed = table.allowed(meeting)
+            rows = {doc_id: int(row[1]) for doc_id, row in self._by_id("doc_id, id", also).items()}
+            named = [rows[doc_id] for doc_id in also if doc_id in rows]
+            if named and meeting is not None:
+                passing = set(meeting.tolist())
+                named = [number for number in named if number in passing]
             return table.candidates(
-                query, n=n, spaces=spaces, allowed=allowed, also=_numbers(joining)
+                query, n=n, spaces=spaces, allowed=allowed, also=numbers(named[:n])
             )
 
     def _current_table(self, query: VectorPair) -> PassageTable:
-        """The passages in memory, brought up to the last commit of any process."""
+        """The passages, brought up to the last commit of any process."""
         self._reopen_if_changed()
         foreign = self._connection.execute("PRAGMA data_version").fetchone()[0]
-        if self._table is None:
-            self._table = PassageTable(query.topical.shape[1], query.compatibility.shape[1])
-        if self._version != (foreign, self._writes):
-            self._connection.execute("BEGIN")  # one consistent view of the file
-            try:
-                self._load(self._table)
-            finally:
-                self._connection.execute("COMMIT")
-            self._version = (foreign, self._writes)
-        return self._table
+        version = (self._reopened, foreign, self._writes)
+        return self._current.table(self._connection, version, query)
 
-    def _load(self, table: PassageTable) -> None:
-        last = int(table.row_ids[-1]) if len(table) else 0  # row ids only grow
-        cursor = self._connection.execute(
-            "SELECT p.id, d.doc_id, d.id, p.number, p.start, p.stop, p.topical, p.compatibility "
-            "FROM passages p JOIN documents d ON d.id = p.document WHERE p.id > ? ORDER BY p.id",
-            (last,),
+    def settle(self) -> bool:
+        """Build the sidecar where one is due; returns whether it did.
+
+        Due is it for a large index that has none, or one that is damaged or has fallen far behind.
+        Searches and writes go on meanwhile. Where it cannot be built, a warning is logged and the
+        index is searched as before.
+        """
+        return self._settle(force=False)
+
+    def _settle(self, *, force: bool) -> bool:
+        try:
+            if not self.due(force=force):
+                return False
+            with only_builder(self.path.parent) as alone:
+                # Another process may be at it, or have just done it.
+                return alone and self.due(force=force) and self._build()
+        except (OSError, RuntimeError, sqlite3.Error, StoreError) as error:  # FAISS: the second
+            LOGGER.warning("%s: no sidecar was built, %s", self.path.parent, error)
+            return False
+
+    def _build(self) -> bool:
+        with self._lock, self._refusals():
+            small = self._current.beside(self._connection).passages < self._scale.least
+            model = model_of(self._connection)
+        if small:
+            remove_sidecar(self.path.parent)
+        else:
+            build_sidecar(self.path, identity=self._own_identity(), model=model)
+        return True
+
+    def due(self, *, force: bool = False) -> bool:
+        """Whether `settle` has something to build; with `force`, also for a single deletion."""
+        if self.read_only or self.exact:
+            return False
+        with self._lock, self._refusals():
+            beside = self._current.beside(self._connection)
+            return self._scale.due(beside) or (force and beside.deleted > 0)
+
+    def _own_identity(self) -> str:
+        """What tells this database from any other, made up when it is first asked for."""
+        with self._write():
+            new = ("identity", secrets.token_hex(16))
+            self._connection.execute("INSERT OR IGNORE INTO meta VALUES (?, ?)", new)
+            return identity(self._connection)
+
+    def info(self) -> IndexInfo:
+        """What the index holds and how it is searched."""
+        stamp = self.stamp()
+        with self._lock, self._refusals():
+            self._reopen_if_changed()
+            beside = self._current.beside(self._connection)
+        lists = beside.manifest.lists if beside.manifest and not self.exact else None
+        return IndexInfo(
+            documents=self.count(),
+            passages=beside.passages,
+            model=stamp.spec if stamp else None,
+            fingerprint=stamp.fingerprint if stamp else None,
+            bytes=bytes_of(self.path.parent),
+            search="approximate" if lists else "exact",
+            kind=lists["topical"].kind if lists else None,
+            recall={space: each.recall for space, each in lists.items()} if lists else None,
+            probes={space: each.probes for space, each in lists.items()} if lists else None,
+            tail=beside.tail if lists else 0,
+            deleted=beside.deleted if lists else 0,
         )
-        while rows := cursor.fetchmany(_LOAD):
-            table.add(
-                [passage_row(row[0], row[1], row[2], row[3:6]) for row in rows],
-                VectorPair(_matrix([row[6] for row in rows]), _matrix([row[7] for row in rows])),
-            )
-        total = self._connection.execute("SELECT count(*) FROM passages").fetchone()[0]
-        if total != len(table):
-            ids = self._connection.execute("SELECT id FROM passages").fetchall()
-            table.keep_only(_numbers(row[0] for row in ids))
 
     def compact(self) -> None:
         """Give back the space that deleted and replaced documents took."""
@@ -350,6 +385,7 @@ class SqliteStore:
         with self._lock, self._refusals():
             self._connection.execute("VACUUM")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._settle(force=True)
 
     def close(self) -> None:
         """Release the file; what was committed stays."""
@@ -357,44 +393,6 @@ class SqliteStore:
             self._connection.close()
 
 
-def _set_wal(connection: sqlite3.Connection) -> None:
-    """Switch to WAL; SQLite itself does not wait here for another process that does the same."""
-    deadline = time.monotonic() + _PATIENCE
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-        else:
-            return
-
-
-def _matrix(blobs: Sequence[bytes]) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
-    return np.frombuffer(b"".join(blobs), dtype=np.float32).reshape(len(blobs), -1)
-
-
-def _numbers(values: Iterable[int | str]) -> NDArray[np.int64]:
-    return np.array(list(values), dtype=np.int64)
-
-
 def _document(row: tuple[str, ...]) -> Document:
     doc_id, title, text, metadata = row
     return Document(doc_id, text, title, json.loads(metadata))
-
-
-def _refusal(path: Path, error: sqlite3.Error) -> str:
-    text = str(error)
-    if "full" in text:
-        return (
-            f"the disk is full: {path} could not grow. Earlier batches are kept, this one is not; "
-            "free some space and run the same command again"
-        )
-    if "locked" in text or "busy" in text:
-        return f"{path} is being written by another process; try again when it is done"
-    if "readonly" in text or "unable to open" in text:
-        return f"{path} cannot be written: the folder or file is read-only, or the disk is gone"
-    if "not a database" in text or "malformed" in text:
-        return f"{path} is not an index, or is damaged ({text}); build it anew from the documents"
-    return f"{path}: {text}"
