@@ -19,7 +19,7 @@ import pytest
 from coder_ir import Added, Document, Retriever, intake
 from coder_ir.errors import StoreError
 from coder_ir.stores import SqliteStore
-from coder_ir.stores.sqlite import FILE
+from coder_ir.stores.sqlite.store import FILE
 from tests.conftest import FakeEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]

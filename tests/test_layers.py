@@ -45,7 +45,7 @@ def module_name(path: Path) -> str:
 
 
 def part_of(module: str) -> str:
-    """The piece of the tree a module belongs to: `coder_ir.stores.sqlite` is of `stores`."""
+    """The piece of the tree a module belongs to: `coder_ir.stores.sqlite.store` is of `stores`."""
     return [*module.split("."), ""][1]
 
 
@@ -129,8 +129,8 @@ def test_functions_and_files_stay_short(path: Path):
     ("module", "source"),
     [
         ("coder_ir.policies.seq", "from coder_ir.stores import open_store"),
-        ("coder_ir.policies.seq", "import coder_ir.stores.sqlite"),
-        ("coder_ir.stores.sqlite", "def f():\n    from coder_ir.retriever import Retriever"),
+        ("coder_ir.policies.seq", "import coder_ir.stores.sqlite.store"),
+        ("coder_ir.stores.sqlite.store", "def f():\n    from coder_ir.retriever import Retriever"),
         ("coder_ir.training.fit", "from coder_ir.retriever import Retriever"),
         ("coder_ir.errors", "from coder_ir.types import Hit"),
         ("coder_ir.types", "from coder_ir.vectors import cosine"),
@@ -168,7 +168,7 @@ def test_a_breach_of_the_order_is_found(module: str, source: str):
     [
         ("coder_ir.types", "from coder_ir.errors import InvalidValue"),
         ("coder_ir.retriever", "from coder_ir.stores import open_store\nimport numpy"),
-        ("coder_ir.stores", "from coder_ir.stores.sqlite import SqliteStore"),
+        ("coder_ir.stores", "from coder_ir.stores.sqlite.store import SqliteStore"),
         ("coder_ir.cli.app", "from coder_ir import __version__"),
         ("coder_ir.__main__", "from coder_ir.cli import main"),
     ],

@@ -12,8 +12,8 @@ from coder_ir import Retriever
 from coder_ir.serve.limits import Limits
 from coder_ir.serve.writing import Writer
 from coder_ir.stores import SqliteStore
-from coder_ir.stores.settings import Scale
-from coder_ir.stores.sidecar import Manifest
+from coder_ir.stores.sqlite.settings import Scale
+from coder_ir.stores.sqlite.sidecar import Manifest
 from tests.conftest import FakeEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]

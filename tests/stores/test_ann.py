@@ -15,19 +15,12 @@ import pytest
 from coder_ir import Document, Retriever
 from coder_ir.conditions import parse_condition
 from coder_ir.errors import StoreError
-from coder_ir.stores import (
-    SqliteStore,
-    approximate,
-    building,
-    covered,
-    open_store,
-    settle,
-    sidecar,
-)
+from coder_ir.stores import SqliteStore, open_store, settle
 from coder_ir.stores.address import STORES
-from coder_ir.stores.settings import Scale
-from coder_ir.stores.sidecar import ANN, MANIFEST, Manifest, only_builder, parts
-from coder_ir.stores.sqlite import FILE
+from coder_ir.stores.sqlite import approximate, building, covered, sidecar
+from coder_ir.stores.sqlite.settings import Scale
+from coder_ir.stores.sqlite.sidecar import ANN, MANIFEST, Manifest, only_builder, parts
+from coder_ir.stores.sqlite.store import FILE
 from coder_ir.types import Candidates, ModelStamp, Record, Span, VectorPair
 from coder_ir.vectors import cosine, unit_rows
 from tests.conftest import Command, FakeEncoder
@@ -573,7 +566,8 @@ BUILDING = """
 import sys, time
 from pathlib import Path
 sys.path.insert(0, sys.argv[1])
-from coder_ir.stores import SqliteStore, building
+from coder_ir.stores import SqliteStore
+from coder_ir.stores.sqlite import building
 from tests.stores.test_ann import SCALE
 
 def wait(*_):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coder_ir.stores.exact import ExactIndex
+from coder_ir.stores.sqlite.exact import ExactIndex
 from coder_ir.vectors import unit_rows
 
 DIMENSIONS = 24

@@ -13,18 +13,15 @@ import numpy as np
 import pytest
 
 from coder_ir.errors import InvalidValue, MissingExtra, NotFound, StoreError
-from coder_ir.stores import (
-    SqliteStore,
-    milvus_connections,
-    milvus_schema,
-    milvus_search,
-    open_store,
-)
-from coder_ir.stores import milvus as module
-from coder_ir.stores.milvus import MilvusStore
-from coder_ir.stores.milvus_address import CollectionSettings, Settings
-from coder_ir.stores.milvus_rows import batch_of, meta_row
-from coder_ir.stores.milvus_where import MOST_LABELS, _sortable, expression
+from coder_ir.stores import SqliteStore, open_store
+from coder_ir.stores.milvus import connections as milvus_connections
+from coder_ir.stores.milvus import schema as milvus_schema
+from coder_ir.stores.milvus import search as milvus_search
+from coder_ir.stores.milvus import store as module
+from coder_ir.stores.milvus.address import CollectionSettings, Settings
+from coder_ir.stores.milvus.rows import batch_of, meta_row
+from coder_ir.stores.milvus.store import MilvusStore
+from coder_ir.stores.milvus.where import MOST_LABELS, _sortable, expression
 from coder_ir.types import Condition, Document, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
 from tests.conformance.test_stores import BATCH, TOTAL, ids, ingesting, same, worked_over
@@ -336,7 +333,7 @@ def test_nothing_but_our_own_words_reaches_the_standard_error(file):
     code = (
         "import sys\nfrom coder_ir.errors import StoreError\n"
         "from coder_ir.stores import open_store\n"
-        "from coder_ir.stores.milvus_search import query\n"
+        "from coder_ir.stores.milvus.search import query\n"
         "for work in (lambda: open_store('milvus://127.0.0.1:1/c'),\n"
         "             lambda: query(store._connections, 'papers_documents', 'a b', [])):\n"
         "    store = open_store(sys.argv[1])\n"
@@ -876,3 +873,16 @@ def test_keys_of_a_batch_differ_and_hold_no_character_of_an_id():
     assert len(set(keys)) == len(keys)
     assert all(set(key) <= set("0123456789abcdef") for key in keys)
     assert json.dumps(keys).isascii()
+
+
+@pytest.mark.parametrize(("kind", "fits"), [("FLAT", True), ("HNSW", False)])
+def test_exact_search_is_refused_where_the_index_is_approximate(tmp_path, kind: str, fits: bool):
+    place = f"milvus-lite:{tmp_path / 'kind.db'}?collection=c"
+    store = open_store(f"{place}&index={kind}")
+    store.write([record("a")])
+    store.close()
+    if fits:
+        open_store(place, exact=True).close()
+    else:
+        with pytest.raises(InvalidValue, match="HNSW, which is not exact"):
+            open_store(place, exact=True)

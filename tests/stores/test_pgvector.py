@@ -13,12 +13,13 @@ import pytest
 
 from coder_ir.datasets.sample import sample_documents_file
 from coder_ir.errors import InvalidValue, MissingExtra, NotFound, StoreError
-from coder_ir.stores import SqliteStore, open_store, pgvector_connections
-from coder_ir.stores import pgvector as module
-from coder_ir.stores.pgvector import PgvectorStore
-from coder_ir.stores.pgvector_address import Settings
-from coder_ir.stores.pgvector_schema import SCHEMA_VERSION
-from coder_ir.stores.pgvector_where import comparable
+from coder_ir.stores import SqliteStore, open_store
+from coder_ir.stores.pgvector import connections as pgvector_connections
+from coder_ir.stores.pgvector import store as module
+from coder_ir.stores.pgvector.address import Settings
+from coder_ir.stores.pgvector.schema import SCHEMA_VERSION
+from coder_ir.stores.pgvector.store import PgvectorStore
+from coder_ir.stores.pgvector.where import comparable
 from coder_ir.types import Condition, Document, Json, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
 from tests.conformance.test_stores import BATCH, TOTAL, ids, ingesting, same
@@ -196,7 +197,7 @@ def test_tables_of_an_earlier_version_are_brought_up_to_date_by_a_writer_only(
     store, postgres, table, monkeypatch
 ):
     store.write([record("a")])
-    schema = sys.modules["coder_ir.stores.pgvector_schema"]
+    schema = sys.modules["coder_ir.stores.pgvector.schema"]
     step = ("ALTER TABLE {documents} ADD COLUMN note text",)
     monkeypatch.setattr(schema, "_STEPS", (*schema._STEPS, step))
     monkeypatch.setattr(schema, "SCHEMA_VERSION", SCHEMA_VERSION + 1)
@@ -644,7 +645,7 @@ def test_where_the_index_gives_up_on_a_narrow_condition_every_passage_is_looked_
 
 def test_ties_past_what_the_index_looks_at_are_all_seen(postgres, monkeypatch):
     store = PgvectorStore(postgres.address(fresh()))
-    monkeypatch.setattr(sys.modules["coder_ir.stores.pgvector_search"], "_EF_MOST", 100)
+    monkeypatch.setattr(sys.modules["coder_ir.stores.pgvector.search"], "_EF_MOST", 100)
     store.write([record(f"{i:03}") for i in np.random.default_rng(0).permutation(600)])
     store.compact()
     assert ids(store, NORTH, 10) == [f"{i:03}" for i in range(10)]

@@ -15,7 +15,7 @@ import pytest
 from coder_ir.conditions import parse_condition
 from coder_ir.errors import NotFound, StoreError
 from coder_ir.stores import SqliteStore, open_store
-from coder_ir.stores.sqlite import FILE, SCHEMA_VERSION
+from coder_ir.stores.sqlite.store import FILE, SCHEMA_VERSION
 from coder_ir.types import (
     Candidates,
     Condition,

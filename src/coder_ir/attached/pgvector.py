@@ -9,15 +9,15 @@ import numpy as np
 from coder_ir.attached.pgvector_table import Address, Table, find_table
 from coder_ir.attached.source import BATCH, Held, Item, Row
 from coder_ir.errors import InvalidValue, ModelMismatch, StoreError
-from coder_ir.stores.pgvector_address import import_psycopg
-from coder_ir.stores.pgvector_connections import Connections
-from coder_ir.stores.pgvector_search import as_text, matrix
+from coder_ir.stores.pgvector.address import import_psycopg
+from coder_ir.stores.pgvector.connections import Connections
+from coder_ir.stores.pgvector.search import as_text, matrix
 from coder_ir.stores.pool import Found, best_documents, passage_row, widths
 from coder_ir.types import Floats, ModelStamp, Scores
 from coder_ir.vectors import SCORE_DECIMALS, cosine, unit_rows
 
 if TYPE_CHECKING:
-    from coder_ir.stores.pgvector_connections import Connection
+    from coder_ir.stores.pgvector.connections import Connection
 
 _LOCK = 0x636F646573  # advisory; one process at a time makes a table
 _EF_MOST = 1000  # pgvector's own limit of hnsw.ef_search

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 from coder_ir.errors import InvalidValue, NotFound
 from coder_ir.stores.address import flag
-from coder_ir.stores.pgvector_address import Server
-from coder_ir.stores.pgvector_schema import ITERATIVE_SINCE, extension_version
+from coder_ir.stores.pgvector.address import Server
+from coder_ir.stores.pgvector.schema import ITERATIVE_SINCE, extension_version
 
 if TYPE_CHECKING:
     from psycopg import sql
 
-    from coder_ir.stores.pgvector_connections import Connection
+    from coder_ir.stores.pgvector.connections import Connection
 
 SUFFIX = "_coder"
 _COLUMNS = ("id", "text", "vector")

@@ -16,8 +16,8 @@ import numpy as np
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
 from coder_ir.stores import SqliteStore
-from coder_ir.stores.approximate import LEAST_RECALL
-from coder_ir.stores.sidecar import bytes_of
+from coder_ir.stores.sqlite.approximate import LEAST_RECALL
+from coder_ir.stores.sqlite.sidecar import bytes_of
 from coder_ir.types import Candidates, Document, Floats, Record, Space, Span, VectorPair
 from coder_ir.vectors import unit_rows
 

@@ -15,7 +15,7 @@ from coder_ir.datasets.sample import load_sample
 from coder_ir.errors import StoreError
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
-from coder_ir.stores.sqlite import FILE
+from coder_ir.stores.sqlite.store import FILE
 
 _DOCUMENTS, _KILLS = 5000, 20
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from coder_ir.errors import InvalidFile, NotFound
-from coder_ir.stores.pgvector import PgvectorStore
-from coder_ir.stores.pgvector_address import Server, import_psycopg
+from coder_ir.stores.pgvector.address import Server, import_psycopg
+from coder_ir.stores.pgvector.store import PgvectorStore
 from coder_ir.types import Document, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
 

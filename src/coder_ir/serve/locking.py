@@ -10,7 +10,7 @@ from coder_ir.encoders.onnx import Runtime
 from coder_ir.errors import StoreError
 from coder_ir.retriever import Retriever
 from coder_ir.stores import index_folder
-from coder_ir.stores.sqlite import FILE
+from coder_ir.stores.sqlite.store import FILE
 
 LOCK = f"{FILE}.serve-lock"
 _AS_ASKED = "the server was started with --read-only"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from coder_ir.errors import InvalidValue
 from coder_ir.stores.address import STORES, index_folder, scheme_of, shown
-from coder_ir.stores.settings import IndexInfo, Settling
-from coder_ir.stores.sqlite import SqliteStore
+from coder_ir.stores.sqlite.settings import IndexInfo, Settling
+from coder_ir.stores.sqlite.store import SqliteStore
 from coder_ir.types import Store
 
 __all__ = ["IndexInfo", "SqliteStore", "index_folder", "open_store", "settle", "shown"]

@@ -12,10 +12,10 @@ from urllib.parse import quote, unquote
 from coder_ir.errors import InvalidValue
 
 STORES = {
-    "postgresql": "coder_ir.stores.pgvector:PgvectorStore",
-    "postgres": "coder_ir.stores.pgvector:PgvectorStore",
-    "milvus": "coder_ir.stores.milvus:MilvusStore",
-    "milvus-lite": "coder_ir.stores.milvus:MilvusStore",
+    "postgresql": "coder_ir.stores.pgvector.store:PgvectorStore",
+    "postgres": "coder_ir.stores.pgvector.store:PgvectorStore",
+    "milvus": "coder_ir.stores.milvus.store:MilvusStore",
+    "milvus-lite": "coder_ir.stores.milvus.store:MilvusStore",
 }
 """Scheme to module and class, loaded when an address asks for it; called as
 `Class(address, read_only=…)`, with `exact=True` where nothing approximate is wanted."""

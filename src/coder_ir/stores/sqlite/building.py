@@ -8,11 +8,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from coder_ir.stores.approximate import build_lists, kind_of, tuned
-from coder_ir.stores.columns import packed
-from coder_ir.stores.exact import import_faiss
-from coder_ir.stores.mapped import MappedVectors
-from coder_ir.stores.sidecar import (
+from coder_ir.stores.sqlite.approximate import build_lists, kind_of, tuned
+from coder_ir.stores.sqlite.columns import packed
+from coder_ir.stores.sqlite.exact import import_faiss
+from coder_ir.stores.sqlite.mapped import MappedVectors
+from coder_ir.stores.sqlite.sidecar import (
     ANN,
     SPACES,
     Lists,

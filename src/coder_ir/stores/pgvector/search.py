@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from coder_ir.stores.pgvector_schema import Tables
-from coder_ir.stores.pgvector_where import condition_sql, storable
+from coder_ir.stores.pgvector.schema import Tables
+from coder_ir.stores.pgvector.where import condition_sql, storable
 from coder_ir.stores.pool import (
     MARGIN,
     Found,
@@ -22,7 +22,7 @@ from coder_ir.types import Candidates, Condition, Floats, Space, VectorPair
 from coder_ir.vectors import cosine
 
 if TYPE_CHECKING:
-    from coder_ir.stores.pgvector_connections import Connection
+    from coder_ir.stores.pgvector.connections import Connection
 
 SPACES: tuple[Space, ...] = ("topical", "compatibility")
 # Numbers as the server sends them.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from coder_ir.stores.current import Beside
+from coder_ir.stores.sqlite.current import Beside
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coder_ir.stores.approximate import ApproximateIndex
-from coder_ir.stores.columns import Rows
-from coder_ir.stores.exact import Mask, Positions, top_of
 from coder_ir.stores.pool import PassageRow
-from coder_ir.stores.sidecar import Manifest, Sidecar
+from coder_ir.stores.sqlite.approximate import ApproximateIndex
+from coder_ir.stores.sqlite.columns import Rows
+from coder_ir.stores.sqlite.exact import Mask, Positions, top_of
+from coder_ir.stores.sqlite.sidecar import Manifest, Sidecar
 from coder_ir.types import Floats, Space
 
 # Cost of a row, in rows of a scan from first to last, as measured at a million rows: one that a

@@ -6,16 +6,16 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from coder_ir.errors import InvalidValue, NotFound, StoreError
-from coder_ir.stores.pgvector_address import Settings
-from coder_ir.stores.pgvector_connections import Connections
-from coder_ir.stores.pgvector_schema import (
+from coder_ir.stores.pgvector.address import Settings
+from coder_ir.stores.pgvector.connections import Connections
+from coder_ir.stores.pgvector.schema import (
     Dimensions,
     make_indexes,
     open_tables,
     settle_dimensions,
 )
-from coder_ir.stores.pgvector_search import Asked, as_wire, search
-from coder_ir.stores.pgvector_where import fields_json, storable
+from coder_ir.stores.pgvector.search import Asked, as_wire, search
+from coder_ir.stores.pgvector.where import fields_json, storable
 from coder_ir.types import (
     Candidates,
     Condition,
@@ -28,7 +28,7 @@ from coder_ir.types import (
 )
 
 if TYPE_CHECKING:
-    from coder_ir.stores.pgvector_connections import Connection
+    from coder_ir.stores.pgvector.connections import Connection
 
 INDEX_FROM = 50_000  # passages
 _COUNT_EVERY = 5_000  # passages written between two looks at how many there are

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from coder_ir.stores.milvus_address import CollectionSettings
-from coder_ir.stores.milvus_connections import TIMEOUT, Connections, documents_of
-from coder_ir.stores.milvus_rows import HEAD, STATE, Head, key_of
-from coder_ir.stores.milvus_schema import SPACES, Passages
-from coder_ir.stores.milvus_where import any_of, expression
+from coder_ir.stores.milvus.address import CollectionSettings
+from coder_ir.stores.milvus.connections import TIMEOUT, Connections, documents_of
+from coder_ir.stores.milvus.rows import HEAD, STATE, Head, key_of
+from coder_ir.stores.milvus.schema import SPACES, Passages
+from coder_ir.stores.milvus.where import any_of, expression
 from coder_ir.stores.pool import (
     Found,
     PassageRow,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coder_ir.errors import InvalidValue, StoreError
-from coder_ir.stores.milvus_schema import LONGEST
-from coder_ir.stores.milvus_where import extremes, hashed, labels
+from coder_ir.stores.milvus.schema import LONGEST
+from coder_ir.stores.milvus.where import extremes, hashed, labels
 from coder_ir.types import Document, Record
 
 Row = dict[str, Any]

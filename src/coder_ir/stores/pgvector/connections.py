@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from coder_ir.errors import StoreError
-from coder_ir.stores.pgvector_address import Server, import_psycopg
+from coder_ir.stores.pgvector.address import Server, import_psycopg
 
 if TYPE_CHECKING:
     import psycopg

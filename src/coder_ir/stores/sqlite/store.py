@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from coder_ir.errors import NotFound, StoreError
-from coder_ir.stores.building import build_sidecar
-from coder_ir.stores.current import Current, identity, model_of, numbers
-from coder_ir.stores.passages import PassageTable
-from coder_ir.stores.settings import IndexInfo, Scale
-from coder_ir.stores.sidecar import bytes_of, only_builder, remove_sidecar
-from coder_ir.stores.sqlite_schema import PATIENCE, SCHEMA, SCHEMA_VERSION, refusal, set_wal
-from coder_ir.stores.where import document_ids_sql
+from coder_ir.stores.sqlite.building import build_sidecar
+from coder_ir.stores.sqlite.current import Current, identity, model_of, numbers
+from coder_ir.stores.sqlite.passages import PassageTable
+from coder_ir.stores.sqlite.schema import PATIENCE, SCHEMA, SCHEMA_VERSION, refusal, set_wal
+from coder_ir.stores.sqlite.settings import IndexInfo, Scale
+from coder_ir.stores.sqlite.sidecar import bytes_of, only_builder, remove_sidecar
+from coder_ir.stores.sqlite.where import document_ids_sql
 from coder_ir.types import (
     Candidates,
     Condition,

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from coder_ir.errors import MissingExtra, NotFound, StoreError
-from coder_ir.stores.milvus_address import Settings
+from coder_ir.stores.milvus.address import Settings
 
 T = TypeVar("T")
 _PATIENCE = 10.0  # seconds in which a broken connection may come back

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from coder_ir.stores.exact import Mask, Positions, import_faiss, one_thread, selector
+from coder_ir.stores.sqlite.exact import Mask, Positions, import_faiss, one_thread, selector
 from coder_ir.types import Floats
 
 DEPTH = 100

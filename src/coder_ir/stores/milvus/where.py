@@ -18,7 +18,7 @@ import struct
 from collections.abc import Iterator, Mapping, Sequence
 
 from coder_ir.errors import InvalidValue
-from coder_ir.stores.pgvector_where import comparable
+from coder_ir.stores.pgvector.where import comparable
 from coder_ir.types import Condition, Json
 
 MOST_LABELS = 4096

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from coder_ir.stores.building import fetched
-from coder_ir.stores.covered import Covered
-from coder_ir.stores.passages import PassageTable
-from coder_ir.stores.sidecar import SPACES, Manifest, Sidecar, manifest_state, open_sidecar
+from coder_ir.stores.sqlite.building import fetched
+from coder_ir.stores.sqlite.covered import Covered
+from coder_ir.stores.sqlite.passages import PassageTable
+from coder_ir.stores.sqlite.sidecar import SPACES, Manifest, Sidecar, manifest_state, open_sidecar
 from coder_ir.types import Floats, VectorPair
 
 _COMPARED = 64  # rows of a sidecar that are held against the database when it is opened

@@ -25,10 +25,10 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from coder_ir.errors import NotFound, StoreError
-from coder_ir.stores.milvus_address import Settings
-from coder_ir.stores.milvus_connections import TIMEOUT, Connections, documents_of
-from coder_ir.stores.milvus_rows import (
+from coder_ir.errors import InvalidValue, NotFound, StoreError
+from coder_ir.stores.milvus.address import Settings
+from coder_ir.stores.milvus.connections import TIMEOUT, Connections, documents_of
+from coder_ir.stores.milvus.rows import (
     HEAD,
     MODEL,
     REMOVED,
@@ -44,7 +44,7 @@ from coder_ir.stores.milvus_rows import (
     removed_row,
     state_row,
 )
-from coder_ir.stores.milvus_schema import (
+from coder_ir.stores.milvus.schema import (
     SCHEMA_VERSION,
     Dimensions,
     Passages,
@@ -52,8 +52,8 @@ from coder_ir.stores.milvus_schema import (
     make_passages,
     open_documents,
 )
-from coder_ir.stores.milvus_search import CHUNK, Asked, Search, heads, pages, query
-from coder_ir.stores.milvus_where import any_of
+from coder_ir.stores.milvus.search import CHUNK, Asked, Search, heads, pages, query
+from coder_ir.stores.milvus.where import any_of
 from coder_ir.stores.pool import as_candidates
 from coder_ir.types import (
     Candidates,
@@ -79,10 +79,11 @@ class MilvusStore:
     time uses a Milvus Lite file, and one writes to a Milvus Lite server.
     """
 
-    def __init__(self, address: str, *, read_only: bool = False) -> None:
+    def __init__(self, address: str, *, read_only: bool = False, exact: bool = False) -> None:
         """Open `milvus://user:password@host:port/COLLECTION` or `milvus-lite:FILE?collection=NAME`.
 
-        Collections are created if absent, unless read_only.
+        Collections are created if absent, unless read_only. `exact` refuses one whose index is
+        approximate, for Milvus cannot pass it by.
         """
         self.settings = Settings.from_address(address)
         self.read_only = read_only
@@ -94,9 +95,19 @@ class MilvusStore:
                 open_documents(self._connections, read_only=read_only)
                 self._passages = find_passages(self._connections)
                 self._check_version()
+            if exact:
+                self._check_exact()
         except BaseException:
             self._connections.close()
             raise
+
+    def _check_exact(self) -> None:
+        kind = self._passages.index if self._passages else self.settings.shape.kind
+        if kind != "FLAT":
+            raise InvalidValue(
+                f"{self.settings.place} has an index of the kind {kind}, which is not exact; leave "
+                "--exact out, or use a collection with index=FLAT"
+            )
 
     def _check_version(self) -> None:
         version = self._meta(SCHEMA)

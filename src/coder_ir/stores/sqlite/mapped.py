@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coder_ir.stores.exact import Positions
+from coder_ir.stores.sqlite.exact import Positions
 from coder_ir.types import Floats
 
 _FEW = 4096  # rows that are read one by one

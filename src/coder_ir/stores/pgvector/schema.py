@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from coder_ir.errors import InvalidValue, NotFound, StoreError
-from coder_ir.stores.pgvector_address import Settings
+from coder_ir.stores.pgvector.address import Settings
 
 if TYPE_CHECKING:
     from psycopg import sql
 
-    from coder_ir.stores.pgvector_connections import Connection
+    from coder_ir.stores.pgvector.connections import Connection
 
 # Advisory locks: one process at a time makes or changes tables, and one makes a table's indexes,
 # which takes long and must keep nobody from opening another index.

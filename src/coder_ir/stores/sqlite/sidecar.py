@@ -22,9 +22,9 @@ from typing import Self
 
 import numpy as np
 
-from coder_ir.stores.approximate import ApproximateIndex
-from coder_ir.stores.columns import ROW, Columns
-from coder_ir.stores.mapped import MappedVectors
+from coder_ir.stores.sqlite.approximate import ApproximateIndex
+from coder_ir.stores.sqlite.columns import ROW, Columns
+from coder_ir.stores.sqlite.mapped import MappedVectors
 from coder_ir.types import Space
 
 ANN = "ann"  # folder inside an index

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coder_ir.stores.columns import Columns, Fetched
-from coder_ir.stores.covered import Covered, Looked
-from coder_ir.stores.exact import ExactIndex, Mask, Positions
 from coder_ir.stores.pool import Found, PassageRow, as_candidates, best_documents, widths
+from coder_ir.stores.sqlite.columns import Columns, Fetched
+from coder_ir.stores.sqlite.covered import Covered, Looked
+from coder_ir.stores.sqlite.exact import ExactIndex, Mask, Positions
 from coder_ir.types import Candidates, Floats, Space, VectorPair
 from coder_ir.vectors import cosine
 

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 from coder_ir.errors import InvalidValue, NotFound, StoreError
-from coder_ir.stores.milvus_address import CollectionSettings
-from coder_ir.stores.milvus_connections import TIMEOUT, Connections, documents_of, import_pymilvus
-from coder_ir.stores.milvus_where import MOST_LABELS
+from coder_ir.stores.milvus.address import CollectionSettings
+from coder_ir.stores.milvus.connections import TIMEOUT, Connections, documents_of, import_pymilvus
+from coder_ir.stores.milvus.where import MOST_LABELS
 from coder_ir.types import Space
 
 SCHEMA_VERSION = 1
