@@ -20,6 +20,7 @@ import typer
 from typer.testing import CliRunner
 
 from coder_ir import __version__
+from coder_ir.cli import completed
 from coder_ir.cli.app import app
 from coder_ir.datasets.sample import load_sample
 from coder_ir.encoders.registry import built_in_folder
@@ -616,3 +617,17 @@ class TestTraining:
         done = cli("train", tmp_path / "c.toml")
         assert done.code == 2
         assert "sets 'sede'" in done.err
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("index a b --ray", "index a b --ray local"),
+        ("index a --ray --threads 2 b", "index a --ray local --threads 2 b"),
+        ("index a b --ray auto", "index a b --ray auto"),
+        ("search a --ray", "search a --ray"),
+        ("", ""),
+    ],
+)
+def test_ray_without_an_address_is_this_machine_s(line: str, expected: str):
+    assert completed(line.split()) == expected.split()

@@ -85,9 +85,10 @@ def index(
     ray: Annotated[
         str | None,
         typer.Option(
-            help="Spread the work with Ray, into a server: `local` starts it here, `auto` or "
-            "ray://HOST:PORT joins a cluster; DOCS are .jsonl or .parquet files, folders or URLs.",
-            metavar="ADDRESS",
+            help="Spread the work with Ray, into a server: `local`, or nothing, starts it here, "
+            "`auto` or ray://HOST:PORT joins a cluster; DOCS are .jsonl or .parquet files, folders "
+            "or URLs.",
+            metavar="[ADDRESS]",
         ),
     ] = None,
     model: Model = None,
