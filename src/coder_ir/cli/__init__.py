@@ -22,7 +22,7 @@ def main() -> None:
 def completed(words: Sequence[str]) -> list[str]:
     """A command line in which `index ... --ray` without an address says that of this machine."""
     found: list[str] = []
-    for word, following in zip(words, [*words[1:], "-"], strict=True):
+    for word, following in zip(words, [*words[1:], "-"], strict=False):
         found.append(word)
         if word == "--ray" and words[0] == "index" and following.startswith("-"):
             found.append("local")
