@@ -24,9 +24,17 @@ from coder_ir.stores.milvus.store import MilvusStore
 from coder_ir.stores.milvus.where import MOST_LABELS, _sortable, expression
 from coder_ir.types import Condition, Document, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
-from tests.conformance.test_stores import BATCH, TOTAL, ids, ingesting, same, worked_over
+from tests.conformance.test_stores import (
+    BATCH,
+    TOTAL,
+    VALUES,
+    ids,
+    ingesting,
+    random_condition,
+    same,
+    worked_over,
+)
 from tests.milvus import Milvus, free_port, fresh
-from tests.stores.test_pgvector import FIELDS, VALUES, random_condition, random_value
 from tests.stores.test_sqlite import BOTH, DIMENSIONS, EAST, NORTH, random_pair, record
 
 pymilvus = pytest.importorskip("pymilvus", reason="needs the extra milvus")
@@ -461,29 +469,6 @@ def test_a_large_batch_goes_in_several_requests(store, monkeypatch, tmp_path):
 
 
 # --- conditions, against the embedded store
-
-
-def test_random_conditions_mean_what_they_mean_to_the_embedded_store(store, tmp_path):
-    random = np.random.default_rng(12)
-    records = []
-    for i in range(250):
-        names = random.choice(FIELDS, size=random.integers(0, 5), replace=False)
-        metadata = {str(name): random_value(random) for name in names}
-        records.append(record(f"{i:03}", metadata=metadata))
-    reference = SqliteStore(tmp_path / "index")
-    for one in (store, reference):
-        one.write(records)
-    sizes = []
-    for _ in range(150):
-        where = [random_condition(random) for _ in range(random.choice([1, 1, 2]))]
-        found, expected = (
-            list(one.candidates(NORTH, n=500, spaces=["topical"], where=where).doc_ids)
-            for one in (store, reference)
-        )
-        assert found == expected, where
-        sizes.append(len(expected))
-    reference.close()
-    assert sum(0 < size < 250 for size in sizes) > 70
 
 
 @pytest.mark.parametrize(

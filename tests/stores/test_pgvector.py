@@ -20,9 +20,9 @@ from coder_ir.stores.pgvector.address import Settings
 from coder_ir.stores.pgvector.schema import SCHEMA_VERSION
 from coder_ir.stores.pgvector.store import PgvectorStore
 from coder_ir.stores.pgvector.where import comparable
-from coder_ir.types import Condition, Document, Json, Record, Span, VectorPair
+from coder_ir.types import Condition, Document, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
-from tests.conformance.test_stores import BATCH, TOTAL, ids, ingesting, same
+from tests.conformance.test_stores import BATCH, TOTAL, VALUES, ids, ingesting, same
 from tests.postgres import PASSWORD, USER, Postgres, fresh
 from tests.stores.test_sqlite import BOTH, EAST, NORTH, record
 
@@ -320,59 +320,6 @@ def test_half_precision_finds_the_same_documents_and_scores_what_it_keeps(postgr
 
 
 # --- conditions, against the embedded store
-
-VALUES: list[Json] = [
-    *(0, 1, -1, 2019, 1.0, 2019.0, 0.1, -0.0, 1.5, 2.5e-7, 1e22, 1e23, 10**23, 10**19, -(10**19)),
-    *(2**53, 2**53 + 1, float(2**53), 2**63 - 1, 2**63, -(2**63), float(2**63), 10**400),
-    *(1234567890123456768, 1.2345678901234568e18, 99999999999999991611392),
-    *("", "1", "2019", "1.0", "1e+23", "soon", "Soon", "größe", "null", "true", "[1]", "🗝"),
-    *(True, False, None),
-]
-FIELDS = ["a", "b.c", "größe", "$", "it's", "%s", "{x}"]
-OPERATORS = ["=", "!=", "in", "<", "<=", ">", ">="]
-
-
-def random_value(random: np.random.Generator, depth: int = 0) -> Json:
-    kind = random.random()
-    if kind < 0.25 and depth < 2:
-        return [random_value(random, depth + 1) for _ in range(random.integers(0, 4))]
-    if kind < 0.3 and depth < 2:
-        return {"a": random_value(random, depth + 1)}
-    return VALUES[random.integers(len(VALUES))]
-
-
-def random_condition(random: np.random.Generator) -> Condition:
-    field = FIELDS[random.integers(len(FIELDS))]
-    operator = OPERATORS[random.integers(len(OPERATORS))]
-    chosen = VALUES
-    if operator in "<=>=" and operator != "=":
-        chosen = [v for v in VALUES if isinstance(v, int | float) and not isinstance(v, bool)]
-    count = int(random.integers(1, 4)) if operator == "in" else 1
-    values = tuple(chosen[i] for i in random.integers(len(chosen), size=count))
-    return Condition(field, operator, values)
-
-
-def test_random_conditions_mean_what_they_mean_to_the_embedded_store(store, tmp_path):
-    random = np.random.default_rng(11)
-    records = []
-    for i in range(250):
-        names = random.choice(FIELDS, size=random.integers(0, 5), replace=False)
-        metadata = {str(name): random_value(random) for name in names}
-        records.append(record(f"{i:03}", metadata=metadata))
-    reference = SqliteStore(tmp_path / "index")
-    for one in (store, reference):
-        one.write(records)
-    sizes = []
-    for _ in range(400):
-        where = [random_condition(random) for _ in range(random.choice([1, 1, 2]))]
-        found, expected = (
-            list(one.candidates(NORTH, n=500, spaces=["topical"], where=where).doc_ids)
-            for one in (store, reference)
-        )
-        assert found == expected, where
-        sizes.append(len(expected))
-    reference.close()
-    assert sum(0 < size < 250 for size in sizes) > 200
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from coder_ir.searching import DEFAULT_POLICY, SearchOptions
 from coder_ir.types import Condition, Document, Policy, Ranking
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 _ID = "mteb_id"  # metadata field that holds a document's id, so that candidates can be asked for
 _TOGETHER = 256  # queries encoded in one call
@@ -136,12 +136,7 @@ class CoderSearch:
         """Remove the index at the end of a `with` block."""
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
 
