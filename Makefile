@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
 RERANKER ?= ../shared/models/ms-marco-MiniLM-L12-int8-onnx
 
-.PHONY: demo demo-page test check check-ray bench model docs clean
+.PHONY: demo demo-page test check check-large bench model docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/coder-ir demo
@@ -23,9 +23,9 @@ check: $(VENV)/.train
 	$(BIN)/mypy
 	$(BIN)/pytest -n auto --dist loadfile
 
-# Ray takes half a gigabyte and its tests two minutes, so they are apart.
-check-ray: $(VENV)/.ray
-	$(BIN)/pytest tests/distributed
+# What takes minutes, and half a gigabyte for Ray.
+check-large: $(VENV)/.ray
+	$(BIN)/pytest -m large
 
 bench: $(VENV)/.bench
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --reranker $(RERANKER) \

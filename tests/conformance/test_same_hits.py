@@ -18,6 +18,7 @@ from coder_ir.vectors import unit_rows
 from tests.conformance.test_stores import PLACES
 from tests.serve.live import ROOT
 
+pytestmark = pytest.mark.large
 DOCUMENTS, QUERIES, BATCH = 20_000, 50, 2000
 # A query over the whole index, then a union of both spaces, then a filter that leaves a tenth.
 OPTIONS = (

@@ -18,6 +18,7 @@ from coder_ir.stores import open_store
 from tests.postgres import Postgres, fresh
 
 pytest.importorskip("ray", reason="needs the extra ray")
+pytestmark = pytest.mark.large
 psutil = pytest.importorskip("psutil")
 
 ROOT = Path(__file__).parents[2]
