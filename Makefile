@@ -25,7 +25,7 @@ check: $(VENV)/.train
 
 # What takes minutes, and half a gigabyte for Ray.
 check-large: $(VENV)/.ray
-	$(BIN)/pytest -m large
+	$(BIN)/pytest -m large -n auto --dist loadfile
 
 bench: $(VENV)/.bench
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --reranker $(RERANKER) \

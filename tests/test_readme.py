@@ -198,7 +198,11 @@ def examples_before(markdown: str, line: int) -> list[Block]:
 
 BLOCKS = blocks_of(README)
 RUNNING = [
-    (page, number)
+    pytest.param(
+        *(page, number),
+        id=f"{page} line {block.first}",
+        marks=() if page == "README.md" else pytest.mark.large,  # whole frameworks are imported
+    )
     for page, text in PAGES.items()
     for number, block in enumerate(blocks_of(text))
     if block.runs and block.language in ("python", *SHELLS)
@@ -211,11 +215,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[i
     return functools.cache(lambda page: run_all(PAGES[page], tmp_path_factory.mktemp("page")))
 
 
-@pytest.mark.parametrize(
-    ("page", "number"),
-    RUNNING,
-    ids=[f"{page} line {blocks_of(PAGES[page])[number].first}" for page, number in RUNNING],
-)
+@pytest.mark.parametrize(("page", "number"), RUNNING)
 def test_a_block_runs_and_prints_what_the_page_says(
     page: str, number: int, outcomes: Callable[[str], dict[int, Outcome]]
 ):

@@ -19,6 +19,7 @@ server_manager_instance = pytest.importorskip(
     "milvus_lite.server_manager", reason="needs milvus-lite"
 ).server_manager_instance
 
+pytestmark = pytest.mark.large
 TEXTS = {"a": "quiet hotel", "b": "noisy club", "c": "sea garden"}
 VECTORS = ([1.0, 0.0], [0.0, 1.0], [3.0, 4.0])
 

@@ -66,7 +66,12 @@ PLACES: dict[str, Place] = {
 }
 
 
-@pytest.fixture(params=PLACES)
+LARGE = ("milvus", "milvus-lite")  # Lite is written in Python, and takes its time
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.large] * (name in LARGE)) for name in PLACES]
+)
 def index(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A new INDEX of each store."""
     return PLACES[request.param](request, tmp_path / "index")

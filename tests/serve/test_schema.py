@@ -27,6 +27,7 @@ from tests.serve.conftest import HOTELS
 from tests.serve.fake_server import WORDS
 from tests.serve.live import Server, fake_server
 
+pytestmark = pytest.mark.large
 SEED = 2026
 CASES = 130  # of each operation in each mode: data that fit the description, and data that do not
 SPARE = [Document(f"spare-{n}", f"{WORDS[n % 6]} hotel", "", {"stars": n}) for n in range(40)]

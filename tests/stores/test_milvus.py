@@ -39,6 +39,7 @@ from tests.stores.test_sqlite import BOTH, DIMENSIONS, EAST, NORTH, random_pair,
 
 pymilvus = pytest.importorskip("pymilvus", reason="needs the extra milvus")
 pytest.importorskip("milvus_lite", reason="needs the extra milvus")
+pytestmark = pytest.mark.large
 
 
 @pytest.fixture
