@@ -257,3 +257,11 @@ def test_a_file_of_texts_that_changes_under_a_reader_is_noticed(tmp_path):
     (folder / "texts.jsonl").write_text('{"_id": "b", "text": "short"}\n', encoding="utf-8")
     with pytest.raises(StoreError, match="was changed while it was open"):
         source.fetch(["a"])
+
+
+def test_a_file_that_is_no_array_is_refused_without_advice_to_unpickle_it(tmp_path):
+    (tmp_path / "vectors.npy").write_bytes(b"x")
+    (tmp_path / "ids.txt").write_text("a\n", encoding="utf-8")
+    with pytest.raises(InvalidFile, match=r"write it with numpy\.save") as refused:
+        open_source(tmp_path, read_only=True)
+    assert "pickle" not in str(refused.value)

@@ -93,7 +93,10 @@ def _array(path: Path, *, kind: str, mode: Any = "r") -> NDArray[Any]:
     except PermissionError as error:
         raise StoreError(f"cannot open {path}: {error}") from error
     except (ValueError, OSError, EOFError) as error:
-        raise InvalidFile(f"{path} cannot be read as an array: {error}") from error
+        # Not numpy's own words: of a file that is no array it says how to unpickle it all the same.
+        raise InvalidFile(
+            f"{path} cannot be read as an array of numbers; write it with numpy.save"
+        ) from error
     if not isinstance(found, np.ndarray) or found.ndim != 2 or found.dtype.kind not in kind:
         seen = getattr(found, "dtype", "several arrays"), getattr(found, "shape", ())
         raise InvalidFile(f"{path} should hold a row of numbers an item, got {seen[0]} {seen[1]}")
