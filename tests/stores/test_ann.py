@@ -132,21 +132,21 @@ def generation(folder: Path) -> str:
 
 
 @pytest.fixture
-def by_lists(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Grows by the number of lists read, at every search that reads lists.
+def by_codes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by the number of rows asked for, at every search by codes.
 
-    An index of this size would have a wide filter's rows looked at instead.
+    In an index of this size it would cost less to look at the rows themselves.
     """
-    monkeypatch.setattr(covered, "_OFTEN", 1)
-    read: list[int] = []
+    monkeypatch.setattr(covered, "_READ", 0.0)
+    asked: list[int] = []
     top = approximate.ApproximateIndex.top
 
-    def counted(self, *args, probes, **kwargs):
-        read.append(probes)
-        return top(self, *args, probes=probes, **kwargs)
+    def counted(self, query, n, allowed):
+        asked.append(n)
+        return top(self, query, n, allowed)
 
     monkeypatch.setattr(approximate.ApproximateIndex, "top", counted)
-    return read
+    return asked
 
 
 # --- what is found
@@ -154,16 +154,14 @@ def by_lists(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("space", BOTH)
 @pytest.mark.parametrize("n", [10, 100])
-def test_lists_find_nearly_all_that_exact_search_finds(store, folder, by_lists, n, space):
+def test_codes_find_nearly_all_that_exact_search_finds(store, folder, by_codes, n, space):
     assert recall(store, exact_store(folder), space, n) >= 0.97
-    assert by_lists
+    assert by_codes
 
 
-def test_a_query_reads_a_part_of_the_lists(store, by_lists):
+def test_codes_bring_as_many_rows_as_were_settled_when_they_were_built(store, by_codes):
     ask(store, queries()[0], 10, spaces=["topical"])
-    lists = int(store.info().kind.removeprefix("IVF").removesuffix(",SQ8"))
-    assert len(by_lists) == 1
-    assert 0 < by_lists[0] < lists / 2
+    assert by_codes == [approximate.DEPTH * store.info().width["topical"]]
 
 
 def test_scores_are_true_cosines(store, folder):
@@ -176,33 +174,48 @@ def test_scores_are_true_cosines(store, folder):
 
 
 def test_recall_is_measured_when_it_is_built_and_is_what_was_asked_for(built):
-    lists = Manifest.load(built).lists
-    assert set(lists) == set(BOTH)
-    assert all(approximate.LEAST_RECALL <= each.recall <= 1 for each in lists.values())
+    codes = Manifest.load(built).codes
+    assert set(codes) == set(BOTH)
+    assert all(approximate.LEAST_RECALL <= each.recall <= 1 for each in codes.values())
 
 
-def test_recall_as_measured_falls_with_the_lists_that_are_read():
+def test_recall_as_measured_is_that_of_a_second_count():
     rows = clustered(DOCUMENTS, seed=1).topical
-    index = approximate.build_lists(rows)
+    index = approximate.build_codes(rows)
     asked = np.arange(0, DOCUMENTS, 20)
-    cut = approximate._exact_cut(rows, asked)
-    few, all_of_them = (
-        approximate._recall(index, rows, asked, cut, probes) for probes in (1, index.nlist)
-    )
-    assert few < 0.9
-    assert all_of_them > 0.999
+    measured = approximate._recalls(index, rows, asked)
+    for width in (2, 4):
+        shares = []
+        for own in asked:
+            best = np.argsort(-(rows @ rows[own]), kind="stable")
+            best = best[best != own][: approximate.DEPTH]
+            _, [found] = index.search(rows[own : own + 1], width * approximate.DEPTH + 1)
+            shares.append(len(set(best) & set(found)) / len(best))
+        assert measured[width] == pytest.approx(np.mean(shares), abs=0.002)
+    assert measured[2] < measured[4] <= measured[32]
 
 
-def test_the_same_vectors_give_the_same_lists():
+@pytest.mark.parametrize("dimensions", [5, 24, 768])
+def test_vectors_of_any_length_have_codes(dimensions):
+    rows = unit_rows(np.random.default_rng(0).normal(size=(400, dimensions)))
+    index = approximate.build_codes(rows)
+    scores, found = index.search(rows[:1], 400)
+    assert sorted(found[0]) == list(range(400))
+    assert np.corrcoef(scores[0], rows[found[0]] @ rows[0])[0, 1] > 0.8
+
+
+def test_the_same_vectors_give_the_same_codes():
     rows = clustered(DOCUMENTS, seed=1).topical
-    first, second = (approximate.tuned(approximate.build_lists(rows), rows) for _ in range(2))
-    assert first == second
+    first, second = (approximate.build_codes(rows) for _ in range(2))
+    assert approximate.tuned(first, rows) == approximate.tuned(second, rows)
+    for one, other in zip(first.search(rows[:9], 50), second.search(rows[:9], 50), strict=True):
+        assert one.tolist() == other.tolist()
 
 
-def test_exact_search_ignores_the_lists_and_equals_an_index_without_a_sidecar(folder, by_lists):
+def test_exact_search_ignores_the_codes_and_equals_an_index_without_a_sidecar(folder, by_codes):
     store = SqliteStore(folder, exact=True)
     assert answers(store, 50) == answers(exact_store(folder), 50)
-    assert by_lists == []
+    assert by_codes == []
     assert store.info().search == "exact"
     store.close()
 
@@ -213,22 +226,22 @@ def test_answers_are_the_same_after_reopening(store, folder):
     again.close()
 
 
-def test_more_hits_than_lists_are_good_for_are_found_exactly(store, folder, by_lists):
+def test_more_hits_than_codes_are_good_for_are_found_exactly(store, folder, by_codes):
     assert answers(store, DOCUMENTS)[0] == answers(exact_store(folder), DOCUMENTS)[0]
-    assert by_lists == []
+    assert by_codes == []
 
 
-def test_equal_scores_at_the_cut_go_to_the_lowest_ids(store, by_lists):
+def test_equal_scores_at_the_cut_go_to_the_lowest_ids(store, by_codes):
     query = queries()[3]
     copies = [record(f"c{i:03}", query.topical, query.compatibility) for i in range(300)]
     store.write([copies[i] for i in np.random.default_rng(0).permutation(300)])
     assert store.settle()
     found = ask(store, query, 5, spaces=["topical"])
     assert found.doc_ids == [f"c{i:03}" for i in range(5)]
-    assert by_lists
+    assert by_codes
 
 
-def test_a_document_of_many_passages_takes_one_place(store, by_lists):
+def test_a_document_of_many_passages_takes_one_place(store, by_codes):
     query = queries()[3]
     near = unit_rows(query.topical + 0.01 * np.random.default_rng(5).normal(size=(250, DIMENSIONS)))
     store.write([record("many", near, near)])
@@ -238,7 +251,7 @@ def test_a_document_of_many_passages_takes_one_place(store, by_lists):
     assert len(set(found.doc_ids)) == 10
     numbers = dict(zip(found.doc_ids, found.passages, strict=True))
     assert numbers["many"].number == best
-    assert by_lists
+    assert by_codes
 
 
 def test_named_documents_join_whether_the_sidecar_covers_them_or_not(store):
@@ -253,15 +266,15 @@ def test_named_documents_join_whether_the_sidecar_covers_them_or_not(store):
 # --- filters
 
 
-def test_a_narrow_filter_is_answered_exactly(store, folder, by_lists):
+def test_a_narrow_filter_is_answered_exactly(store, folder, by_codes):
     assert answers(store, 10, "number<40") == answers(exact_store(folder), 10, "number<40")
-    assert by_lists == []
+    assert by_codes == []
 
 
 @pytest.mark.parametrize("space", BOTH)
-def test_a_wide_filter_keeps_recall(store, folder, by_lists, space):
+def test_a_wide_filter_keeps_recall(store, folder, by_codes, space):
     assert recall(store, exact_store(folder), space, 10, "half=1") >= 0.97
-    assert by_lists
+    assert by_codes
 
 
 def test_a_filter_is_kept_to(store):
@@ -270,7 +283,7 @@ def test_a_filter_is_kept_to(store):
         assert {int(doc_id[1:]) % 2 for doc_id in found.doc_ids} == {1}
 
 
-def test_a_filter_on_documents_far_from_the_query_finds_them(store, folder, by_lists):
+def test_a_filter_on_documents_far_from_the_query_finds_them(store, folder, by_codes):
     query = queries()[0]
     scores = clustered(DOCUMENTS, seed=1).topical @ query.topical[0]
     allowed = scores < np.median(scores)
@@ -281,7 +294,7 @@ def test_a_filter_on_documents_far_from_the_query_finds_them(store, folder, by_l
         for each in (store, exact_store(folder))
     ]
     assert flat(found[0]) == flat(found[1])
-    assert len(by_lists) > 1  # they brought something new each time
+    assert len(by_codes) > 1  # many of the best came late
 
 
 def test_a_filter_that_nothing_passes_finds_nothing(store):
@@ -450,7 +463,7 @@ def test_a_truncated_file_is_noticed(folder, part):
     assert_exact_until_settled(folder)
 
 
-@pytest.mark.parametrize("part", ["topical.ivf", "ids"])
+@pytest.mark.parametrize("part", ["topical.codes", "ids"])
 def test_a_missing_file_is_noticed(folder, part):
     Manifest.load(folder).path(folder, part).unlink()
     assert_exact_until_settled(folder)
@@ -483,7 +496,7 @@ def test_both_ends_of_a_large_file_are_looked_at(folder, monkeypatch, place):
     [
         lambda text: text[: len(text) // 2],
         lambda text: text.replace(f'"rows": {DOCUMENTS}', f'"rows": {DOCUMENTS - 1}'),
-        lambda text: text.replace('"format": 1', '"format": 2'),
+        lambda text: text.replace('"format": 2', '"format": 3'),
         lambda _: "[]",
         lambda _: "",
     ],
@@ -550,7 +563,7 @@ def test_a_disk_that_refuses_leaves_the_index_as_it_was(folder, monkeypatch, cap
     def full(*_: object) -> None:
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(building, "_write_lists", full)
+    monkeypatch.setattr(building, "_write_codes", full)
     store = SqliteStore(folder, scale=SCALE)
     with caplog.at_level(logging.WARNING):
         assert not store.settle()
@@ -574,8 +587,8 @@ def wait(*_):
     print("here", flush=True)
     time.sleep(60)
 
-if sys.argv[3] == "lists":
-    building._write_lists = wait
+if sys.argv[3] == "codes":
+    building._write_codes = wait
 else:
     building.Manifest.save = wait
 SqliteStore(Path(sys.argv[2]), scale=SCALE).settle()
@@ -583,7 +596,7 @@ SqliteStore(Path(sys.argv[2]), scale=SCALE).settle()
 ROOT = str(Path(__file__).parents[2])
 
 
-@pytest.mark.parametrize("moment", ["lists", "manifest"])
+@pytest.mark.parametrize("moment", ["codes", "manifest"])
 @pytest.mark.parametrize("earlier", [True, False], ids=["over an earlier one", "the first"])
 def test_a_build_that_is_killed_leaves_what_was_there(folder, moment, earlier):
     if earlier:
@@ -665,14 +678,14 @@ def test_only_one_process_builds_at_a_time(folder):
 def test_documents_may_be_written_while_a_sidecar_is_built(folder, monkeypatch):
     shutil.rmtree(folder / ANN)
     store = SqliteStore(folder, scale=SCALE)
-    write_lists, query = building._write_lists, queries()[0]
+    write_codes, query = building._write_codes, queries()[0]
 
     def writing(*args):
-        name = f"w{len(list((folder / ANN).glob('*.ivf')))}"
+        name = f"w{len(list((folder / ANN).glob('*.codes')))}"
         store.write([record(name, query.topical, query.compatibility)])
-        return write_lists(*args)
+        return write_codes(*args)
 
-    monkeypatch.setattr(building, "_write_lists", writing)
+    monkeypatch.setattr(building, "_write_codes", writing)
     assert store.settle()
     assert {"w0", "w1"} <= set(ask(store, query, 10).doc_ids)
     assert store.info().tail == 2
@@ -711,26 +724,20 @@ def test_a_folder_that_may_not_be_written_is_searched(built, public, there):
 
 
 @pytest.mark.parametrize(
-    ("allowed", "lists"),
-    [(DOCUMENTS, True), (DOCUMENTS // 2, True), (20, False)],
-    ids=["no filter", "wide", "narrow"],
+    ("allowed", "width", "codes"),
+    [
+        (1_000_000, 700, True),
+        (200_000, 700, True),
+        (20_000, 700, False),
+        (1_000_000, 50_000, False),
+    ],
+    ids=["no filter", "a wide one", "a narrow one", "many hits"],
 )
-def test_lists_are_read_where_that_costs_less(store, by_lists, allowed, lists):
-    ask(store, queries()[0], 10, f"number<{allowed}", spaces=["topical"])
-    assert bool(by_lists) == lists
-
-
-def test_a_filter_has_more_lists_read(store, by_lists):
-    ask(store, queries()[0], 10, spaces=["topical"])
-    ask(store, queries()[0], 10, "half=0", spaces=["topical"])
-    assert max(by_lists[1:]) > by_lists[0]
-
-
-def test_lists_that_bring_too_few_rows_are_followed_by_exact_search(store, folder, monkeypatch):
-    monkeypatch.setattr(approximate.ApproximateIndex, "probes", lambda *_: 1)
-    monkeypatch.setattr(covered, "_LISTED", 0.0)
-    query, far = queries()[0], exact_store(folder)
-    assert flat(ask(store, query, 100)) == flat(ask(far, query, 100))
+def test_codes_are_used_where_that_costs_less(store, monkeypatch, allowed, width, codes):
+    ask(store, queries()[0])
+    table = store._current._table.covered
+    monkeypatch.setattr(type(table), "__len__", lambda _: 1_000_000)
+    assert table._cheaper(width, allowed) == codes
 
 
 # --- info
@@ -746,8 +753,8 @@ def test_info_tells_of_an_approximate_index(folder, cli: Command):
     assert done.code == 0
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     assert row.pop("recall").keys() == set(BOTH)
-    lists = Manifest.load(folder).lists
-    assert row.pop("probes") == {space: lists[space].probes for space in BOTH}
+    codes = Manifest.load(folder).codes
+    assert row.pop("width") == {space: codes[space].width for space in BOTH}
     assert abs(row.pop("bytes") - size) < 1e6
     assert row == {
         "documents": DOCUMENTS + 2,
@@ -755,7 +762,7 @@ def test_info_tells_of_an_approximate_index(folder, cli: Command):
         "model": "spec",
         "fingerprint": "fingerprint",
         "search": "approximate",
-        "kind": Manifest.load(folder).lists["topical"].kind,
+        "kind": Manifest.load(folder).codes["topical"].kind,
         "tail": 3,
         "deleted": 1,
     }
@@ -764,10 +771,10 @@ def test_info_tells_of_an_approximate_index(folder, cli: Command):
 def test_info_for_people_names_recall_and_the_tail(folder, cli: Command):
     done = cli("info", folder)
     assert done.code == 0
-    assert f"search approximate ({Manifest.load(folder).lists['topical'].kind})" in done.words
-    value = Manifest.load(folder).lists["topical"].recall
+    assert f"search approximate ({Manifest.load(folder).codes['topical'].kind})" in done.words
+    value = Manifest.load(folder).codes["topical"].recall
     assert f"recall@100 topical {value:.3f}" in done.words
-    assert f"lists read topical {Manifest.load(folder).lists['topical'].probes}" in done.words
+    assert f"width topical {Manifest.load(folder).codes['topical'].width}," in done.words
     assert "tail 0 newer passages" in done.words
 
 

@@ -47,8 +47,8 @@ def _lines(found: "IndexInfo") -> list[str]:
     if found.recall is not None:
         measured = ", ".join(f"{space} {value:.3f}" for space, value in found.recall.items())
         rows["recall@100"] = f"{measured}, when it was built"
-        read = ", ".join(f"{space} {count}" for space, count in (found.probes or {}).items())
-        rows["lists read"] = read
+        read = ", ".join(f"{space} {count}" for space, count in (found.width or {}).items())
+        rows["width"] = f"{read} rows looked at for one that is wanted"
         rows["tail"] = f"{found.tail:,} newer passages, searched exactly"
         rows["deleted"] = f"{found.deleted:,} passages that are passed over"
     return [f"{name:<11}{value}" for name, value in rows.items()]

@@ -104,7 +104,7 @@ def _measured(folder: Path, case: Case, report: Report) -> dict[str, Any]:
     figures |= {
         "kind": info.kind,
         "recall when built": info.recall,
-        "probes": info.probes,
+        "width": info.width,
         "bytes": bytes_of(folder),
     }
     store.close()

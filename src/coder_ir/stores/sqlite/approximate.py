@@ -1,9 +1,10 @@
-"""Approximate search: vectors in lists around centres, eight bits a number, few lists a query.
+"""Approximate search: every row is looked at by a code of two bits a number, the best by itself.
 
-FAISS calls it IVF with a scalar quantiser. It finds; the vectors themselves then give the scores.
+FAISS calls it a product quantiser with fast scan: codes lie so that one instruction reads 32 of
+them. A random rotation first makes all numbers of a vector weigh the same. It finds; the vectors
+themselves then give the scores.
 """
 
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -16,70 +17,59 @@ from coder_ir.types import Floats
 DEPTH = 100
 """Recall is measured among this many best, which is the default of a pool."""
 LEAST_RECALL = 0.98
-_AIM = 0.99  # queries are no stored vectors, and a little harder than those
-_WIDTH = 2 * (DEPTH + 16)  # rows looked for; the vectors themselves put the best of them first
+_AIM = 0.995  # queries are no stored vectors, and a little harder than those
+_WIDTHS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32)
 _QUERIES = 200  # stored vectors that recall is measured with
-_POINTS = 40  # a centre, to place it by
-_ROUNDS = 8  # of k-means
+_SAMPLE = 20_000  # rows that codes are fitted to
 _BLOCK = 50_000  # rows added at once
 _SEED = 13
 
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """How many lists a query reads, and what that finds."""
+    """How many rows codes have to bring for one that is wanted, and what that finds."""
 
-    probes: int
+    width: int
     recall: float  # among the DEPTH best, mean over stored vectors as queries, in [0, 1]
 
 
 class ApproximateIndex:
-    """The lists of one space, mapped from a file."""
+    """The codes of one space, in memory."""
 
-    def __init__(self, index: Any, probes: int) -> None:
-        """Take what FAISS built or read; `probes` suits a search for DEPTH documents."""
+    def __init__(self, index: Any, width: int) -> None:
+        """Take what FAISS built or read, and how many rows to take from it for one wanted."""
         self._index = index
-        self.lists = int(index.nlist)
-        self._probes = probes
+        self._width = width
 
     @classmethod
-    def open(cls, path: Path, probes: int) -> Self:
-        """Map a file; lists are read from it as queries ask for them."""
-        faiss = import_faiss()
-        index = faiss.read_index(str(path), faiss.IO_FLAG_MMAP | faiss.IO_FLAG_READ_ONLY)
-        # Else every query starts threads to fetch its lists, which takes longer than to read them.
-        faiss.downcast_InvertedLists(index.invlists).prefetch_nthread = 0
-        return cls(index, probes)
+    def open(cls, path: Path, width: int) -> Self:
+        """Read a file, a sixteenth the size of the vectors."""
+        return cls(import_faiss().read_index(str(path)), width)
 
-    def probes(self, n: int, share: float) -> int:
-        """Lists to read for n rows where only a share of all rows, in (0, 1], is allowed.
+    def rows_for(self, wanted: int) -> int:
+        """How many of its best rows hold nearly all of the best ones; never few."""
+        return self._width * max(wanted, DEPTH)
 
-        The n best of those allowed are about as far as the n / share best of all.
-        """
-        return min(self.lists, math.ceil(self._probes * max(1.0, n / _WIDTH) / share))
-
-    def top(
-        self, query: Floats, n: int, *, probes: int, allowed: Mask | None
-    ) -> tuple[Positions, Floats]:
-        """Positions and rounded scores of the n best rows found, best first."""
-        faiss = import_faiss()
+    def top(self, query: Floats, n: int, allowed: Mask | None) -> tuple[Positions, Floats]:
+        """Positions and rough scores of the n best rows, best first, only among those allowed."""
         chosen = None if allowed is None else selector(allowed)
-        parameters = faiss.SearchParametersIVF(nprobe=probes, sel=chosen)
+        parameters = import_faiss().SearchParametersIVF(sel=chosen)
         with one_thread():
             scores, found = self._index.search(query[None, :], n, params=parameters)
         real = found[0] >= 0
         return found[0][real], scores[0][real]
 
 
-def build_lists(rows: Floats) -> Any:
+def build_codes(rows: Floats) -> Any:
     """A FAISS index of unit rows, which may be mapped from a file; the same rows give the same."""
     faiss = import_faiss()
     count, dimensions = rows.shape
-    lists = max(1, min(round(2 * math.sqrt(count)), count // _POINTS))
-    index = faiss.index_factory(dimensions, f"IVF{lists},SQ8", faiss.METRIC_INNER_PRODUCT)
-    index.cp.niter, index.cp.seed = _ROUNDS, _SEED
+    even = dimensions + dimensions % 2
+    # One list that holds all: without lists, FAISS cannot leave out rows.
+    name = f"RR{even},IVF1,{_kind(even)}fs"
+    index = faiss.index_factory(dimensions, name, faiss.METRIC_INNER_PRODUCT)
     draw = np.random.default_rng(_SEED)
-    chosen = np.sort(draw.choice(count, size=min(count, _POINTS * lists), replace=False))
+    chosen = np.sort(draw.choice(count, size=min(count, _SAMPLE), replace=False))
     index.train(np.ascontiguousarray(rows[chosen]))
     for start in range(0, count, _BLOCK):
         index.add(np.ascontiguousarray(rows[start : start + _BLOCK]))
@@ -87,21 +77,39 @@ def build_lists(rows: Floats) -> Any:
 
 
 def kind_of(index: Any) -> str:
-    """What FAISS calls such an index."""
-    return f"IVF{index.nlist},SQ8"
+    """What FAISS calls such codes: how many parts of a vector, bits for each."""
+    return _kind(index.index.d)
+
+
+def _kind(dimensions: int) -> str:
+    return f"PQ{dimensions // 2}x4"
 
 
 def tuned(index: Any, rows: Floats) -> Tuned:
-    """Read more lists, step by step, until recall is what it should be."""
+    """Take more rows from the codes, step by step, until recall is what it should be."""
     draw = np.random.default_rng(_SEED + 1)
     asked = np.sort(draw.choice(len(rows), size=min(_QUERIES, len(rows)), replace=False))
+    recalls = _recalls(index, rows, asked)
+    enough = (width for width, recall in recalls.items() if recall >= _AIM)
+    width = next(enough, _WIDTHS[-1])
+    return Tuned(width, recalls[width])
+
+
+def _recalls(index: Any, rows: Floats, asked: Positions) -> dict[int, float]:
+    """For each width the share of the best rows that are found, or others that score the same."""
     cut = _exact_cut(rows, asked)
-    probes = 1
-    while True:
-        recall = _recall(index, rows, asked, cut, probes)
-        if recall >= _AIM or probes >= index.nlist:
-            return Tuned(probes, recall)
-        probes = min(int(index.nlist), max(probes + 1, math.ceil(1.25 * probes)))
+    depth = cut.shape[1]
+    if not depth:
+        return dict.fromkeys(_WIDTHS, 1.0)
+    queries = np.ascontiguousarray(rows[asked])
+    _, found = index.search(queries, min(_WIDTHS[-1] * depth + 1, len(rows)))
+    hits = dict.fromkeys(_WIDTHS, 0)
+    for query, own, positions, best in zip(queries, asked, found, cut, strict=True):
+        there = positions[(positions >= 0) & (positions != own)]
+        good = np.cumsum(rows[there] @ query >= best[-1] - 1e-5)
+        for width in _WIDTHS:
+            hits[width] += min(int(good[min(width * depth, len(good)) - 1]), depth)
+    return {width: count / cut.size for width, count in hits.items()}
 
 
 def _exact_cut(rows: Floats, asked: Positions) -> Floats:
@@ -113,17 +121,3 @@ def _exact_cut(rows: Floats, asked: Positions) -> Floats:
     others = found != asked[:, None]
     others[others.all(axis=1), -1] = False  # copies of it came before it: the last one goes
     return np.asarray(scores[others].reshape(len(asked), depth))
-
-
-def _recall(index: Any, rows: Floats, asked: Positions, cut: Floats, probes: int) -> float:
-    """Share of the best rows that are found, or others that score the same."""
-    if not cut.shape[1]:
-        return 1.0
-    parameters = import_faiss().SearchParametersIVF(nprobe=probes)
-    queries = np.ascontiguousarray(rows[asked])
-    _, found = index.search(queries, min(_WIDTH + 1, len(rows)), params=parameters)
-    hits = 0
-    for query, own, positions, best in zip(queries, asked, found, cut, strict=True):
-        there = positions[(positions >= 0) & (positions != own)]
-        hits += min(int((rows[there] @ query >= best[-1] - 1e-5).sum()), len(best))
-    return hits / cut.size

@@ -8,14 +8,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from coder_ir.stores.sqlite.approximate import build_lists, kind_of, tuned
+from coder_ir.stores.sqlite.approximate import build_codes, kind_of, tuned
 from coder_ir.stores.sqlite.columns import packed
 from coder_ir.stores.sqlite.exact import import_faiss
 from coder_ir.stores.sqlite.mapped import MappedVectors
 from coder_ir.stores.sqlite.sidecar import (
     ANN,
     SPACES,
-    Lists,
+    Codes,
     Manifest,
     mark_of,
     parts,
@@ -43,14 +43,14 @@ class _Written:
 def build_sidecar(database: Path, *, identity: str, model: str) -> Manifest:
     """Write a new generation from one view of the database and make it count.
 
-    Vectors go from SQLite to the file in blocks, and only one space's lists are in memory.
+    Vectors go from SQLite to the file in blocks, and only one space's codes are in memory.
     """
     folder = database.parent
     generation = secrets.token_hex(8)
     base = folder / ANN / generation
     try:
         written = _write_rows(database, base)
-        lists: dict[str, Lists] = {s: _write_lists(base, s, written) for s in SPACES}
+        codes: dict[str, Codes] = {s: _write_codes(base, s, written) for s in SPACES}
         marks = {}
         for part in parts():
             path = base.with_name(f"{generation}.{part}")
@@ -58,7 +58,7 @@ def build_sidecar(database: Path, *, identity: str, model: str) -> Manifest:
             marks[part] = mark_of(path)
         manifest = Manifest(
             *(generation, identity, model, written.rows, written.last_row),
-            lists=lists,
+            codes=codes,
             marks=marks,
         )
         manifest.save(folder)
@@ -101,13 +101,13 @@ def _write_rows(database: Path, base: Path) -> _Written:
     return _Written(rows, last, dimensions)
 
 
-def _write_lists(base: Path, space: Space, written: _Written) -> Lists:
+def _write_codes(base: Path, space: Space, written: _Written) -> Codes:
     shape = (written.rows, written.dimensions[space])
     vectors = MappedVectors(base.with_name(f"{base.name}.{space}.f32"), shape).all
-    index = build_lists(vectors)
+    index = build_codes(vectors)
     found = tuned(index, vectors)
-    import_faiss().write_index(index, str(base.with_name(f"{base.name}.{space}.ivf")))
-    return Lists(shape[1], kind_of(index), found.probes, found.recall)
+    import_faiss().write_index(index, str(base.with_name(f"{base.name}.{space}.codes")))
+    return Codes(shape[1], kind_of(index), found.width, found.recall)
 
 
 def _sync(path: Path) -> None:

@@ -5,18 +5,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from coder_ir.stores.pool import PassageRow
-from coder_ir.stores.sqlite.approximate import ApproximateIndex
 from coder_ir.stores.sqlite.columns import Rows
 from coder_ir.stores.sqlite.exact import Mask, Positions, top_of
 from coder_ir.stores.sqlite.sidecar import Manifest, Sidecar
 from coder_ir.types import Floats, Space
 
 # Cost of a row, in rows of a scan from first to last, as measured at a million rows: one that a
-# filter allows, one that it does not, and one that is read from a list.
+# filter allows, one that it does not, one that is looked at by its code, and one read by itself.
 _ALLOWED, _PASSED = 2.5, 0.02
-_LISTED = 1.0
-_OFTEN = 4  # times that a filter may have lists read, each time twice as many
-_NEWS = 0.02  # share of the rows wanted that may be new when twice the lists are read
+_CODED, _READ = 0.12, 30.0
+_LATE = 0.05  # share of the best rows that may have come late, in the second half of all brought
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +26,11 @@ class Looked:
     floor: float  # what rows it has not found score at most; -inf where it has seen all
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """One search."""
-
-    space: Space
-    vector: Floats
-    wanted: int
-    allowed: Mask | None
-    reachable: int  # rows that are allowed
-
-
 class Covered:
     """Rows of a sidecar by position. Deleted ones keep their place and are passed over."""
 
     def __init__(self, sidecar: Sidecar, *, exact: bool) -> None:
-        """All rows are there at first. With `exact`, lists are never used."""
+        """All rows are there at first. With `exact`, codes are never used."""
         self._sidecar = sidecar
         self._exact = exact
         self._left: Mask | None = None  # None: nothing is deleted
@@ -89,7 +76,7 @@ class Covered:
     def top(self, space: Space, vector: Floats, wanted: int, allowed: Mask | None) -> Looked:
         """The best rows, at least as many as wanted where there are so many.
 
-        By the way that costs less: lists, or looking at every row that is allowed.
+        By the way that costs less: codes, or looking at every row that is allowed.
         """
         filtered = allowed is not None
         if self._left is not None:
@@ -98,55 +85,36 @@ class Covered:
         if not reachable:
             nothing = np.empty(0, dtype=np.int64)
             return Looked(nothing, self.vectors(space, nothing), -np.inf)
-        if not self._exact and 2 * wanted < reachable:
-            asked = _Asked(space, vector, wanted, allowed, reachable)
-            if looked := self._by_lists(asked, filtered=filtered):
+        brought = self._sidecar.codes[space].rows_for(wanted)
+        while not self._exact and brought < reachable and self._cheaper(brought, reachable):
+            if looked := self._by_codes(space, vector, wanted, brought, allowed):
                 return looked
+            brought *= 2
         vectors = self._sidecar.vectors[space].all
         positions, raw = top_of(vectors, vector, min(wanted, reachable), allowed)
         floor = -np.inf if wanted >= reachable else float(raw[-1])
         return Looked(positions, self.vectors(space, positions), floor)
 
-    def _by_lists(self, asked: _Asked, *, filtered: bool) -> Looked | None:
-        """None where it would cost more than looking at the rows themselves, or brings too few.
+    def _cheaper(self, brought: int, reachable: int) -> bool:
+        """Whether all codes and so many rows cost less than looking at the rows themselves."""
+        coded = len(self) * _CODED + brought * _READ
+        return coded < min(reachable * _ALLOWED + len(self) * _PASSED, float(len(self)))
 
-        Where documents lie that a filter allows is not known: more lists are read until they
-        bring nothing new.
+    def _by_codes(
+        self, space: Space, vector: Floats, wanted: int, brought: int, allowed: Mask | None
+    ) -> Looked | None:
+        """The best of what the codes brought, by their true scores; None: bring more.
+
+        A row left behind may score more than its code says. Where many of the best came late, as
+        they do when a filter allows only what is far from the query, too many were left behind.
+        Copies of one vector have one code: where some of them came last, others were left behind.
         """
-        lists = self._sidecar.lists[asked.space]
-        width = 2 * asked.wanted  # eight bits a number misplace some of the last
-        probes = lists.probes(width, asked.reachable / len(self))
-        before: Positions | None = None
-        if filtered:
-            if not self._cheaper(lists, _OFTEN * probes, asked.reachable):
-                return None
-            probes = max(1, probes // 2)
-        while self._cheaper(lists, probes, asked.reachable):
-            found, raw = lists.top(asked.vector, width, probes=probes, allowed=asked.allowed)
-            if not filtered and len(found) < width:
-                return None
-            first = found[: asked.wanted]
-            news = len(first) if before is None else len(np.setdiff1d(first, before))
-            if len(found) == width and (not filtered or news <= _NEWS * asked.wanted):
-                return self._rescored(asked.space, asked.vector, found, raw)
-            before, probes = found, 2 * probes
-        return None
-
-    def _cheaper(self, lists: ApproximateIndex, probes: int, reachable: int) -> bool:
-        """Whether reading so many lists costs less than looking at the rows themselves."""
-        listed = lists.lists + min(1.0, probes / lists.lists) * len(self) * _LISTED
-        return listed < min(reachable * _ALLOWED + len(self) * _PASSED, float(len(self)))
-
-    def _rescored(self, space: Space, vector: Floats, found: Positions, raw: Floats) -> Looked:
-        """The better half of what the lists brought, by their true scores.
-
-        A row that was not brought scores at most what the last one was thought to score, and as
-        much more as these have strayed.
-        """
+        found, rough = self._sidecar.codes[space].top(vector, brought, allowed)
         vectors = self.vectors(space, found)
         true = vectors @ vector
-        unseen = float(raw[-1]) + max(0.0, float((true - raw).max()))
         order = np.argsort(-true, kind="stable")
-        half = len(found) // 2
-        first = order[:half]
-        return Looked(found[first], vectors[first], max(unseen, float(true[order[half]])))
+        first = order[:wanted]
+        if np.count_nonzero(first >= len(found) // 2) > _LATE * wanted:
+            return None
+        floor = max(float(true[order[wanted]]), float(true[rough <= rough[-1]].max()))
+        return Looked(found[first], vectors[first], floor)

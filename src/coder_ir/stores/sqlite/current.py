@@ -31,7 +31,7 @@ class Current:
     """The table of one open store."""
 
     def __init__(self, folder: Path, *, exact: bool) -> None:
-        """Nothing is read yet. With `exact`, a sidecar's vectors are used and its lists not."""
+        """Nothing is read yet. With `exact`, a sidecar's vectors are used and its codes not."""
         self._folder = folder
         self._exact = exact
         self._state: tuple[int, int] | None = None  # of the last manifest looked at
@@ -108,8 +108,8 @@ def _load(connection: sqlite3.Connection, table: PassageTable) -> None:
 
 
 def _dimensions(sidecar: Sidecar) -> tuple[int, int]:
-    lists = sidecar.manifest.lists
-    return lists["topical"].dimensions, lists["compatibility"].dimensions
+    codes = sidecar.manifest.codes
+    return codes["topical"].dimensions, codes["compatibility"].dimensions
 
 
 def _fits(connection: sqlite3.Connection, sidecar: Sidecar) -> bool:

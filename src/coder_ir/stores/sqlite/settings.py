@@ -44,6 +44,6 @@ class IndexInfo:
     search: str  # "exact" or "approximate"
     kind: str | None  # of the approximate index, as FAISS names it
     recall: dict[str, float] | None  # of the 100 best in each space, measured when it was built
-    probes: dict[str, int] | None  # lists that a query reads in each space
+    width: dict[str, int] | None  # rows that codes bring in each space for one that is wanted
     tail: int  # passages that are searched exactly beside the approximate index
     deleted: int  # passages that the approximate index passes over

@@ -1,4 +1,4 @@
-"""What lies beside `index.sqlite` so that a large index opens at once: vectors, columns, lists.
+"""What lies beside `index.sqlite` so that a large index opens at once: vectors, columns, codes.
 
     ann/manifest.json            which generation counts, what it covers, and marks of its files
     ann/GENERATION.topical.f32   vectors as they are in SQLite, (rows, dimensions)
@@ -30,19 +30,19 @@ from coder_ir.types import Space
 ANN = "ann"  # folder inside an index
 MANIFEST = "manifest.json"
 SPACES: tuple[Space, ...] = ("topical", "compatibility")
-_FORMAT = 1
+_FORMAT = 2
 _ATTEMPTS = 5  # at files that a newer generation takes away
 _WHOLE = 1 << 26  # bytes up to which a file's mark covers all of it
 _BLOCK, _BLOCKS = 1 << 16, 256  # of a larger one
 
 
 @dataclass(frozen=True, slots=True)
-class Lists:
+class Codes:
     """The approximate index of one space."""
 
     dimensions: int
     kind: str  # as FAISS names it
-    probes: int  # lists that a query reads
+    width: int  # rows that codes bring for one that is wanted
     recall: float  # of the 100 best, as measured when it was built, in [0, 1]
 
 
@@ -55,7 +55,7 @@ class Manifest:
     model: str  # as the database names it; "": none yet
     rows: int  # passages
     last_row: int  # the highest row id among them
-    lists: dict[str, Lists]  # by space
+    codes: dict[str, Codes]  # by space
     marks: dict[str, str]  # of each file
 
     @classmethod
@@ -66,8 +66,8 @@ class Manifest:
             if said["format"] != _FORMAT or said["sha256"] != _digest(said["manifest"]):
                 return None
             raw = said["manifest"]
-            lists = {name: Lists(**value) for name, value in raw["lists"].items()}
-            return cls(**{**raw, "lists": lists})
+            codes = {name: Codes(**value) for name, value in raw["codes"].items()}
+            return cls(**{**raw, "codes": codes})
         except (OSError, ValueError, TypeError, KeyError):
             return None
 
@@ -94,12 +94,12 @@ class Sidecar:
     manifest: Manifest
     columns: Columns
     vectors: dict[Space, MappedVectors]
-    lists: dict[Space, ApproximateIndex]
+    codes: dict[Space, ApproximateIndex]
 
 
 def parts() -> list[str]:
     """Endings of a generation's files."""
-    return [*(f"{space}.{kind}" for space in SPACES for kind in ("f32", "ivf")), "rows", "ids"]
+    return [*(f"{space}.{kind}" for space in SPACES for kind in ("f32", "codes")), "rows", "ids"]
 
 
 def open_sidecar(folder: Path) -> Sidecar | None:
@@ -123,13 +123,13 @@ def _mapped(folder: Path, manifest: Manifest) -> Sidecar:
     rows = np.memmap(manifest.path(folder, "rows"), dtype=ROW, mode="r")
     ids = np.memmap(manifest.path(folder, "ids"), dtype=np.uint8, mode="r")
     vectors: dict[Space, MappedVectors] = {}
-    lists: dict[Space, ApproximateIndex] = {}
+    codes: dict[Space, ApproximateIndex] = {}
     for space in SPACES:
-        shape = (manifest.rows, manifest.lists[space].dimensions)
+        shape = (manifest.rows, manifest.codes[space].dimensions)
         vectors[space] = MappedVectors(manifest.path(folder, f"{space}.f32"), shape)
-        path = manifest.path(folder, f"{space}.ivf")
-        lists[space] = ApproximateIndex.open(path, manifest.lists[space].probes)
-    return Sidecar(manifest, Columns(np.asarray(rows), np.asarray(ids)), vectors, lists)
+        path = manifest.path(folder, f"{space}.codes")
+        codes[space] = ApproximateIndex.open(path, manifest.codes[space].width)
+    return Sidecar(manifest, Columns(np.asarray(rows), np.asarray(ids)), vectors, codes)
 
 
 def manifest_state(folder: Path) -> tuple[int, int] | None:

@@ -363,19 +363,19 @@ class SqliteStore:
         with self._lock, self._refusals():
             self._reopen_if_changed()
             beside = self._current.beside(self._connection)
-        lists = beside.manifest.lists if beside.manifest and not self.exact else None
+        codes = beside.manifest.codes if beside.manifest and not self.exact else None
         return IndexInfo(
             documents=self.count(),
             passages=beside.passages,
             model=stamp.spec if stamp else None,
             fingerprint=stamp.fingerprint if stamp else None,
             bytes=bytes_of(self.path.parent),
-            search="approximate" if lists else "exact",
-            kind=lists["topical"].kind if lists else None,
-            recall={space: each.recall for space, each in lists.items()} if lists else None,
-            probes={space: each.probes for space, each in lists.items()} if lists else None,
-            tail=beside.tail if lists else 0,
-            deleted=beside.deleted if lists else 0,
+            search="approximate" if codes else "exact",
+            kind=codes["topical"].kind if codes else None,
+            recall={space: each.recall for space, each in codes.items()} if codes else None,
+            width={space: each.width for space, each in codes.items()} if codes else None,
+            tail=beside.tail if codes else 0,
+            deleted=beside.deleted if codes else 0,
         )
 
     def compact(self) -> None:
