@@ -14,7 +14,7 @@ from coder_ir.types import Floats, Space
 # filter allows, one that it does not, one that is looked at by its code, and one read by itself.
 _ALLOWED, _PASSED = 2.5, 0.02
 _CODED, _READ = 0.12, 30.0
-_LATE = 0.05  # share of the best rows that may have come late, in the second half of all brought
+_LATE = 0.1  # share of the best rows that may have come late, in the second half of all brought
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,29 +84,28 @@ class PassageTable:
 
         The documents of `also` (row ids) join them in any case, each by its best topical passage.
         """
-        found: set[int] = set()
+        found: dict[int, PassageRow] = {}
         for space in spaces:
             found |= self._best_documents(space, query.space(space)[0], n, allowed)
         if len(also):
             chosen = self.allowed(also)
             found |= self._best_documents("topical", query.topical[0], len(also), chosen)
-        positions = np.array(sorted(found), dtype=np.int64)
+        positions = np.fromiter(found, dtype=np.int64)
         vectors = VectorPair(
             self._vectors("topical", positions), self._vectors("compatibility", positions)
         )
-        return as_candidates(self._rows(positions), vectors, query)
+        return as_candidates(list(found.values()), vectors, query)
 
     def _best_documents(
         self, space: Space, vector: Floats, n: int, allowed: Mask | None
-    ) -> set[int]:
-        """Position of the best passage of each of the n best documents, ties by ascending id."""
+    ) -> dict[int, PassageRow]:
+        """The best passage of each of the n best documents by position, ties by ascending id."""
         for wanted in widths(n):
             looked = self._looked(space, vector, wanted, allowed)
-            positions = looked.positions
-            scores = cosine(looked.vectors, vector)
-            best = best_documents(Found(self._rows(positions), scores, looked.floor), n)
+            rows, scores = self._rows(looked.positions), cosine(looked.vectors, vector)
+            best = best_documents(Found(rows, scores, looked.floor), n)
             if best is not None:
-                return {int(positions[i]) for i in best}
+                return {int(looked.positions[i]): rows[i] for i in best}
         raise AssertionError("unreachable: the widest search sees every passage")
 
     def _looked(self, space: Space, vector: Floats, wanted: int, allowed: Mask | None) -> Looked:
