@@ -15,9 +15,9 @@ def bench(
         typer.Argument(
             help="development, settings, recipe, detection, risk, diagnostics, survival, "
             "benchmarks, nevir, negconstraint, beir, torch, encoders, separation, reranker, "
-            "verifier, sensitivity, efficiency, encoding, search, ann, serving, kill, probe, "
-            "goals, card, results; default: all but settings, recipe, torch, ann, serving and "
-            "probe.",
+            "verifier, sensitivity, efficiency, encoding, search, ann, kinds, serving, kill, "
+            "probe, goals, card, results; default: all but settings, recipe, torch, ann, kinds, "
+            "serving and probe.",
             metavar="[NAME]...",
         ),
     ] = None,

@@ -43,12 +43,12 @@ class Case:
     noise: float = 0.9  # length of what tells a document from the centre of its cluster
 
 
-_TIGHT = tuple(Case(documents) for documents in (10_000, 100_000, 1_000_000))
+TIGHT = tuple(Case(documents) for documents in (10_000, 100_000, 1_000_000))
 # As many such vectors as there are titles in SciFact and NFCorpus (8,816) have as many dimensions
 # in effect as the built-in model's of those titles (63 and 69), and as many lists have to be read
 # for them (94 of 188). Whether real vectors are as hard at a million is not known.
-_LOOSE = tuple(Case(documents, 50, 1.2) for documents in (100_000, 1_000_000))
-CASES = (*_TIGHT, *_LOOSE)
+LOOSE = tuple(Case(documents, 50, 1.2) for documents in (100_000, 1_000_000))
+CASES = (*TIGHT, *LOOSE)
 
 
 @dataclass(frozen=True, slots=True)

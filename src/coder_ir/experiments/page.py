@@ -23,7 +23,7 @@ _SECTIONS = {
     "Ordinary queries": ("beir", "torch", "detection"),
     "What does what": ("encoders", "separation", "reranker", "verifier", "sensitivity", "recipe"),
     "Our own topics": ("development", "settings", "risk", "goals"),
-    "Time": ("efficiency", "encoding", "search", "ann", "serving", "kill"),
+    "Time": ("efficiency", "encoding", "search", "ann", "kinds", "serving", "kill"),
 }
 _HEAD = """# Results
 

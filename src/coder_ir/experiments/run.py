@@ -17,6 +17,7 @@ from coder_ir.experiments.durability import measure_durability
 from coder_ir.experiments.efficiency import measure_efficiency
 from coder_ir.experiments.encoding import measure_encoding
 from coder_ir.experiments.goals import measure_goals
+from coder_ir.experiments.index_kinds import measure_index_kinds
 from coder_ir.experiments.local_model import has_local_model
 from coder_ir.experiments.nevir import measure_nevir
 from coder_ir.experiments.page import Page, compose_results
@@ -63,6 +64,7 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "encoding": measure_encoding,
     "search": measure_search_cost,
     "ann": measure_ann,
+    "kinds": measure_index_kinds,
     "serving": measure_serving,
     "kill": measure_durability,
     "probe": measure_probe,
@@ -71,7 +73,7 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "results": compose_results,
 }
 # Long, or in need of a quiet machine or a language model.
-WHEN_NAMED = ("settings", "recipe", "torch", "ann", "serving", "probe")
+WHEN_NAMED = ("settings", "recipe", "torch", "ann", "kinds", "serving", "probe")
 _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tables
 
 
