@@ -28,17 +28,22 @@ def mention(phrase: str, text: str) -> float:
     Counts the phrase's content words, forms of one word alike. A word with a denial close to it
     ("no parking", "parking is not allowed", "free of nuts", "nut-free") does not count.
     """
-    words = words_of(phrase)
-    wanted = {stem_of(word) for word in words if word not in EMPTY_WORDS} or set(
-        map(stem_of, words)
-    )
+    wanted = _wanted(phrase)
     lowered = text.lower().replace("’", "'")
     if not any(stem in lowered for stem in wanted):  # most passages, and quickly told
         return 0.0
     return max((_affirmed(wanted, clause) for clause in _CLAUSE_END.split(text)), default=0.0)
 
 
-def _affirmed(wanted: set[str], clause: str) -> float:
+@lru_cache(maxsize=1000)
+def _wanted(phrase: str) -> frozenset[str]:
+    """What a phrase is looked for by: its content words, or all of them where it has none."""
+    words = words_of(phrase)
+    content = [word for word in words if word not in EMPTY_WORDS]
+    return frozenset(map(stem_of, content or words))
+
+
+def _affirmed(wanted: frozenset[str], clause: str) -> float:
     words = _words_and_commas(clause)
     stems = [stem_of(word) for word in words]
     held = {
@@ -53,7 +58,7 @@ def _words_and_commas(clause: str) -> list[str]:
     return [word.lower().replace("’", "'") for word in _WORD_OR_COMMA.findall(clause)]
 
 
-def _denied(words: list[str], stems: list[str], i: int, wanted: set[str]) -> bool:
+def _denied(words: list[str], stems: list[str], i: int, wanted: frozenset[str]) -> bool:
     """Whether a denial reaches the word at i, over other words of the phrase too.
 
     It passes a comma only inside a list ("no nuts, seeds or grains"; not "no pets, free parking").
