@@ -1,4 +1,4 @@
-"""A real server over the fake encoder: python -m tests.serve.fake_server INDEX [SECONDS]."""
+"""A real server over the fake encoder; arguments: INDEX, seconds a query, seconds a batch."""
 
 import sys
 import time
@@ -17,20 +17,19 @@ WORDS = ("quiet", "noisy", "hotel", "garden", "club", "sea")
 
 
 class SlowEncoder(FakeEncoder):
-    """Takes some seconds for a query."""
+    """Takes some seconds for a query, and for a batch of documents."""
 
-    seconds = 0.0
+    seconds = writing = 0.0
 
     def encode(self, texts: Any, *, kind: Any, progress: Any = None) -> VectorPair:
-        if kind == "query":
-            time.sleep(self.seconds)
+        time.sleep(self.seconds if kind == "query" else self.writing)
         return super().encode(texts, kind=kind, progress=progress)
 
 
 def main() -> None:
     folder = Path(sys.argv[1])
     encoder = SlowEncoder(WORDS)
-    encoder.seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 0.0
+    encoder.seconds, encoder.writing = map(float, (*sys.argv[2:], 0, 0)[:2])
     with writer_lock(folder) as reason:
         with Retriever(encoder, SqliteStore(folder, read_only=bool(reason))) as retriever:
             run(retriever, ServeSettings(read_only=reason), host="127.0.0.1", port=0)

@@ -68,8 +68,8 @@ class Server:
 
 
 @contextmanager
-def fake_server(index: Path, seconds: float = 0.0) -> Iterator[Server]:
-    with running("tests.serve.fake_server", index, seconds) as server:
+def fake_server(index: Path, seconds: float = 0.0, writing: float = 0.0) -> Iterator[Server]:
+    with running("tests.serve.fake_server", index, seconds, writing) as server:
         yield server
 
 

@@ -50,26 +50,31 @@ def test_concurrent_searches_equal_the_retriever_s_own_answers(index: Path):
     assert found == expected
 
 
-def test_reads_go_on_while_documents_are_written(index: Path):
-    fresh, done = documents(600, "new"), threading.Event()
-    with fake_server(index) as server, Client(server.url) as client:
+def test_no_read_waits_for_a_batch_that_is_written(index: Path):
+    fresh, done, batch = documents(256, "new"), threading.Event(), 1.0
+    with fake_server(index, 0, batch) as server, Client(server.url) as client:
 
-        def read() -> int:
-            count = 0
+        def read() -> list[float]:
+            times = []
             while not done.is_set():
-                assert len(client.search(QUERIES[count % 5])) == 10
-                count += 1
-            return count
+                began = time.perf_counter()
+                assert len(client.search(QUERIES[len(times) % 5])) == 10
+                times.append(time.perf_counter() - began)
+            return times
 
         with ThreadPoolExecutor(4) as pool:
             readers = [pool.submit(read) for _ in range(4)]
             try:
+                began = time.perf_counter()
                 added = client.add(fresh)
+                taken = time.perf_counter() - began
             finally:
                 done.set()
-            counts = [reader.result(30) for reader in readers]
-        assert (added.written, client.count(), client.get("new599")) == (600, 800, fresh[599])
-    assert all(counts)
+            times = [reader.result(30) for reader in readers]
+        assert (added.written, client.count(), client.get("new255")) == (256, 456, fresh[255])
+    assert taken > 3 * batch  # several of them, each with readers beside it
+    assert all(len(one) > 10 for one in times)
+    assert max(map(max, times)) < batch
 
 
 def test_a_stop_under_load_drops_no_accepted_request(index: Path):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from coder_ir import Client
@@ -35,11 +36,23 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the program that `demo --page` opens the page with notes the address."""
+    return tmp_path_factory.mktemp("browser") / "address"
+
+
+@pytest.fixture(scope="module")
+def server(shown: Path) -> Iterator[Server]:
+    program = shown.with_name("program")
+    # As a browser in the terminal, it returns only when it is left.
+    lines = ("#!/bin/sh", f'echo "$1" > "{shown}"', 'while [ -e "$0" ]; do sleep 1; done')
+    program.write_text("\n".join(lines), encoding="utf-8")
+    program.chmod(0o700)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("BROWSER", "true")  # the program that `demo --page` opens the page with
+        patch.setenv("BROWSER", str(program))
         with running("coder_ir", "demo", "--page", "--port", 0) as started:
             yield started
+            program.unlink()
 
 
 Open = Callable[..., Any]
@@ -315,11 +328,16 @@ def test_a_search_that_is_refused_leaves_what_is_shown_and_its_code(open_page: O
     assert page.locator("#code").text_content() == before
 
 
+def test_the_demo_answers_while_the_browser_it_opened_is_open(server: Server, shown: Path):
+    assert httpx.get(f"{server.url}/healthz").status_code == 200
+    assert shown.read_text(encoding="utf-8").strip() == f"{server.url}/"
+
+
 def test_a_server_that_allows_fewer_hits_is_asked_for_fewer(open_page: Open, tmp_path: Path):
     documents = tmp_path / "docs.jsonl"
     rows = [{"_id": f"h{i}", "text": f"Hotel {i} by the sea."} for i in range(8)]
     documents.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    command = ("coder_ir", "serve", tmp_path / "index", "--port", 0, "--max-k", 5)
+    command = ("coder_ir", "serve", tmp_path / "index", "--port", 0, "--limit", "k=5")
     with running(*command) as small:
         page = open_page(small.url)
         page.set_input_files("#files", str(documents))

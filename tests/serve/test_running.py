@@ -2,6 +2,7 @@
 
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -10,9 +11,10 @@ import pytest
 
 from coder_ir import Retriever
 from coder_ir.errors import InvalidValue, ServiceError
+from coder_ir.serve.limits import Limits, limits_from
 from coder_ir.serve.running import listen, one_blas_thread
 from coder_ir.stores import SqliteStore
-from tests.conftest import FakeEncoder
+from tests.conftest import Command, FakeEncoder
 from tests.serve.conftest import HOTELS
 from tests.serve.fake_server import WORDS
 from tests.serve.live import fake_server
@@ -62,3 +64,25 @@ def test_small_products_wake_no_other_thread_inside():
     with one_blas_thread():
         assert set(threads()) == {1}
     assert threads() == before
+
+
+def test_any_limit_can_be_said_by_name():
+    found = limits_from(["k=500", "timeout=0.5", "workers=3"])
+    assert found == replace(Limits(), k=500, timeout=0.5, workers=3)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("hits=5", "there is no limit 'hits'; there are body_bytes, upload_bytes"),
+        ("k", "a limit is said as k=NUMBER, got 'k'"),
+        ("k=1.5", "a limit is said as k=NUMBER, got 'k=1.5'"),
+        ("k=0", "the limit k must be above 0, got 0"),
+        ("timeout=nan", "the limit timeout must be above 0, got nan"),
+    ],
+)
+def test_a_limit_that_cannot_be_is_refused(tmp_path: Path, cli: Command, said: str, why: str):
+    done = cli("serve", tmp_path / "index", "--limit", said)
+    assert done.code == 2
+    assert why in done.err
+    assert not (tmp_path / "index").exists()

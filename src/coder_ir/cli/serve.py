@@ -30,12 +30,14 @@ def serve(
     example: Annotated[
         list[str] | None, typer.Option(help="Query that the page offers; may be repeated.")
     ] = None,
-    max_k: Annotated[int, typer.Option(help="Most hits of one search.")] = 100,
-    max_body: Annotated[int, typer.Option(help="Most bytes of one search.")] = 1_000_000,
-    max_waiting: Annotated[
-        int, typer.Option(help="Searches that may wait; others get 503 and Retry-After.")
-    ] = 256,
-    timeout: Annotated[float, typer.Option(help="Seconds that a search may take.")] = 30.0,
+    limit: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NUMBER",
+            help="What requests may ask for, as in k=500 or timeout=10; may be repeated. Names "
+            "and defaults: docs/http.md, and GET /v1/index.",
+        ),
+    ] = None,
     model: Model = None,
     threads: Annotated[
         int,
@@ -57,15 +59,16 @@ def serve(
     Example: coder-ir serve my-index --host 0.0.0.0 --token-file tokens.txt
     """
     from coder_ir.encoders.onnx import Runtime
-    from coder_ir.serve import Limits, ServeSettings, check_extra, load_tokens
+    from coder_ir.serve import ServeSettings, check_extra, load_tokens
     from coder_ir.serve.auth import check_address
+    from coder_ir.serve.limits import limits_from
     from coder_ir.serve.locking import opened
     from coder_ir.serve.running import run
 
     check_extra()
     tokens = load_tokens(token_file)
     check_address(host, tokens)
-    limits = Limits(k=max_k, body_bytes=max_body, waiting=max_waiting, timeout=timeout)
+    limits = limits_from(limit or [])
     runtime = Runtime(threads=threads)
     with opened(
         index, model=model, runtime=runtime, hybrid=hybrid, exact=exact, read_only=read_only

@@ -1,5 +1,6 @@
 """How much one request, and all of them together, may ask of the server."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 from coder_ir.encoders.onnx import cores
@@ -36,3 +37,18 @@ class Limits:
             value = getattr(self, limit.name)
             if not value > 0:
                 raise InvalidValue(f"the limit {limit.name} must be above 0, got {value}")
+
+
+def limits_from(said: Sequence[str]) -> Limits:
+    """Limits with those that were said, each NAME=NUMBER, in place of the defaults."""
+    kinds = {limit.name: float if "timeout" in limit.name else int for limit in fields(Limits)}
+    given: dict[str, int | float] = {}
+    for text in said:
+        name, _, number = text.partition("=")
+        if name not in kinds:
+            raise InvalidValue(f"there is no limit {name!r}; there are {', '.join(kinds)}")
+        try:
+            given[name] = kinds[name](number)
+        except ValueError:
+            raise InvalidValue(f"a limit is said as {name}=NUMBER, got {text!r}") from None
+    return Limits(**given)  # type: ignore[arg-type]
