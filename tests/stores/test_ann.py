@@ -17,11 +17,11 @@ from coder_ir.conditions import parse_condition
 from coder_ir.errors import StoreError
 from coder_ir.stores import SqliteStore, open_store, settle
 from coder_ir.stores.address import STORES
-from coder_ir.stores.sqlite import approximate, building, covered, sidecar
+from coder_ir.stores.sqlite import approximate, building, covered, filters, sidecar
 from coder_ir.stores.sqlite.settings import Scale
 from coder_ir.stores.sqlite.sidecar import ANN, MANIFEST, Manifest, only_builder, parts
 from coder_ir.stores.sqlite.store import FILE
-from coder_ir.types import Candidates, ModelStamp, Record, Span, VectorPair
+from coder_ir.types import Candidates, Condition, ModelStamp, Record, Span, VectorPair
 from coder_ir.vectors import cosine, unit_rows
 from tests.conftest import Command, FakeEncoder
 from tests.test_durability import lock, public, without_privileges
@@ -850,3 +850,68 @@ def test_a_store_behind_an_address_is_told(monkeypatch, exact):
 def test_the_manifest_is_plain_json(built):
     said = json.loads((built / ANN / MANIFEST).read_text())
     assert said["manifest"]["rows"] == DOCUMENTS
+
+
+# --- filters that are known
+
+
+def statements(store: SqliteStore) -> list[str]:
+    """Grows by every statement that reads metadata."""
+    seen: list[str] = []
+    store._connection.set_trace_callback(lambda sql: "json_each" in sql and seen.append(sql))
+    return seen
+
+
+def test_a_filter_is_looked_up_once_until_something_is_written(store, folder):
+    seen = statements(store)
+    first = answers(store, 10, "half=1")
+    assert answers(store, 10, "half=1") == first
+    assert len(seen) == 1
+    ask(store, queries()[0], 10, "half=0")
+    assert len(seen) == 2
+    query = queries()[0]
+    store.write([record("new", query.topical, query.compatibility, number=7)])
+    assert "new" in ask(store, query, 10, "half=1").doc_ids
+    assert "new" not in ask(store, query, 10, "half=0").doc_ids
+    assert len(seen) == 4
+
+
+def test_a_filter_is_looked_up_again_after_another_process_has_written(store, folder):
+    query = queries()[0]
+    ask(store, query, 10, "half=1")
+    other = SqliteStore(folder)
+    other.write([record("new", query.topical, query.compatibility, number=7)])
+    assert "new" in ask(store, query, 10, "half=1").doc_ids
+    other.delete(["new"])
+    assert "new" not in ask(store, query, 10, "half=1").doc_ids
+    other.close()
+
+
+def test_a_filter_holds_over_a_new_sidecar(store, folder):
+    before = answers(store, 10, "half=1")
+    store.compact()
+    assert answers(store, 10, "half=1") == before == answers(exact_store(folder), 10, "half=1")
+
+
+def test_filters_that_look_alike_are_told_apart(tmp_path):
+    store = SqliteStore(tmp_path / "index")
+    axis = np.eye(1, 4, dtype=np.float32)
+    for name, value in (("yes", True), ("one", 1), ("text", "1")):
+        pair, metadata = VectorPair(axis, axis), {"v": value}
+        store.write([Record(Document(name, name, "", metadata), name, [Span(0, 1)], pair)])
+    query = VectorPair(axis, axis)
+
+    def found(value: object) -> set[str]:
+        conditions = [Condition("v", "=", (value,))]
+        return set(store.candidates(query, n=9, spaces=BOTH, where=conditions).doc_ids)
+
+    assert [found(True), found(1), found("1")] == [{"yes"}, {"one", "text"}, {"text"}]
+    store.close()
+
+
+def test_only_the_last_filters_are_kept(store, monkeypatch):
+    monkeypatch.setattr(filters, "_KEPT", 2)
+    seen = statements(store)
+    for condition in ("half=0", "half=1", "half=0", "number<9", "half=0", "half=1"):
+        ask(store, queries()[0], 10, condition)
+    assert len(seen) == 4  # half=1 had to go for number<9

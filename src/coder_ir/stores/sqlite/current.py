@@ -38,7 +38,7 @@ class Current:
         self._sidecar: Sidecar | None = None
         self._used: Sidecar | None = None  # by the table
         self._table: PassageTable | None = None
-        self._version: tuple[int, ...] = ()
+        self.version: tuple[int, ...] = ()  # which commit the table is as of
 
     def table(
         self, connection: sqlite3.Connection, version: tuple[int, ...], query: VectorPair
@@ -49,14 +49,14 @@ class Current:
             with _view(connection):
                 self._fitting(connection)
         if self._table is None or self._used is not self._sidecar:
-            self._used, self._version = self._sidecar, ()
+            self._used, self.version = self._sidecar, ()
             usable = self._used and _dimensions(self._used) == dimensions
             covered = Covered(self._used, exact=self._exact) if self._used and usable else None
             self._table = PassageTable(*dimensions, covered=covered)
-        if self._version != version:
+        if self.version != version:
             with _view(connection):
                 _load(connection, self._table)
-            self._version = version
+            self.version = version
         return self._table
 
     def beside(self, connection: sqlite3.Connection) -> Beside:

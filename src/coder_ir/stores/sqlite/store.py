@@ -13,11 +13,11 @@ from pathlib import Path
 from coder_ir.errors import NotFound, StoreError
 from coder_ir.stores.sqlite.building import build_sidecar
 from coder_ir.stores.sqlite.current import Current, identity, model_of, numbers
+from coder_ir.stores.sqlite.filters import Filters
 from coder_ir.stores.sqlite.passages import PassageTable
 from coder_ir.stores.sqlite.schema import PATIENCE, SCHEMA, SCHEMA_VERSION, refusal, set_wal
 from coder_ir.stores.sqlite.settings import IndexInfo, Scale
 from coder_ir.stores.sqlite.sidecar import bytes_of, only_builder, remove_sidecar
-from coder_ir.stores.sqlite.where import document_ids_sql
 from coder_ir.types import (
     Candidates,
     Condition,
@@ -58,6 +58,7 @@ class SqliteStore:
         self._scale = scale or Scale()
         self._lock = threading.RLock()
         self._current = Current(folder, exact=exact)
+        self._filters = Filters()
         self._reopened = 0  # a connection counts the commits of others from when it was opened
         self._writes = 0
         self._snapshot: tuple[int, int, bool] | None = None  # of a file SQLite cannot watch
@@ -291,16 +292,11 @@ class SqliteStore:
         """The best passages of the n best documents of each space and of `also`, scored in both."""
         with self._lock, self._refusals():
             table = self._current_table(query)
-            allowed, meeting = None, None
-            if where:
-                sql, values = document_ids_sql(where)
-                meeting = numbers(row[0] for row in self._connection.execute(sql, values))
-                allowed = table.allowed(meeting)
             rows = {doc_id: int(row[1]) for doc_id, row in self._by_id("doc_id, id", also).items()}
-            named = [rows[doc_id] for doc_id in also if doc_id in rows]
-            if named and meeting is not None:
-                passing = set(meeting.tolist())
-                named = [number for number in named if number in passing]
+            named, allowed = [rows[doc_id] for doc_id in also if doc_id in rows], None
+            if where:
+                met = self._filters.met(self._connection, table, self._current.version, where)
+                named, allowed = met.among(named), met.passages
             return table.candidates(
                 query, n=n, spaces=spaces, allowed=allowed, also=numbers(named[:n])
             )
