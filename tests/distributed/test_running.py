@@ -2,11 +2,15 @@
 
 import json
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -185,9 +189,10 @@ def test_ids_that_come_twice_are_told_of(postgres, tmp_path):
         (["ADDRESS", "DOCS", "--ray", "local", "--hybrid"], 2, "with --ray leave it out"),
         (["ADDRESS", "nowhere.jsonl", "--ray", "local"], 1, "nowhere.jsonl"),
         (["ADDRESS", "DOCS", "--ray", "127.0.0.1:1"], 1, "no Ray cluster at 127.0.0.1:1"),
+        (["ADDRESS", "DOCS", "--ray", "ray://127.0.0.1:1"], 2, "does not run through a Ray client"),
         (["ADDRESS", "DOCS", "--ray", "local", "--threads", "99"], 2, "has 99 CPUs"),
     ],
-    ids=["folder", "hybrid", "file", "cluster", "threads"],
+    ids=["folder", "hybrid", "file", "cluster", "client", "threads"],
 )
 def test_misuse_is_told(postgres, tmp_path, arguments, code, said):
     docs = tmp_path / "docs.jsonl"
@@ -205,3 +210,53 @@ def test_an_embedded_index_and_odd_threads_are_refused_before_ray_is_asked_for()
             Opening(address, None, Runtime())
     with pytest.raises(InvalidValue, match="must not be negative"):
         Cluster(threads=-1)
+
+
+@pytest.fixture(scope="module")
+def head(tmp_path_factory) -> Iterator[str]:
+    """Where a cluster is, as `ray start` makes it, with a token."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    place = Path(tempfile.mkdtemp(prefix="ray"))  # short, for a socket's name has few characters
+    options = {
+        "--port": port,
+        "--num-cpus": 2,
+        "--include-dashboard": "false",
+        "--object-store-memory": 10**8,
+        "--temp-dir": place / "t",
+    }
+    words = [f"{name}={value}" for name, value in options.items()]
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("ray"), "start", "--head", "--block", *words],
+        env={**QUIET, "HOME": str(place)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if "Ray runtime started" in line:
+            break
+    else:
+        pytest.fail("".join(lines))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(QUIET, "HOME", str(place))
+        yield f"127.0.0.1:{port}"
+    process.terminate()
+    process.communicate(timeout=60)
+    shutil.rmtree(place, ignore_errors=True)
+
+
+def test_a_cluster_that_asks_for_its_token_is_joined(postgres, tmp_path, head):
+    rows = [{"_id": f"d{i}", "text": f"Room {i} looks onto the garden."} for i in range(50)]
+    docs = tmp_path / "docs.jsonl"
+    docs.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    address = postgres.address(fresh())
+    done = command("index", address, docs, "--ray", head, "--threads", 1)
+    assert done.returncode == 0, done.stderr
+    assert "50 documents written, 0 unchanged by" in done.stderr
+    store = open_store(address, read_only=True)
+    assert store.count() == 50
+    store.close()

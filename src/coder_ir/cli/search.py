@@ -86,7 +86,7 @@ def index(
         str | None,
         typer.Option(
             help="Spread the work with Ray, into a server: `local`, or nothing, starts it here, "
-            "`auto` or ray://HOST:PORT joins a cluster; DOCS are .jsonl or .parquet files, folders "
+            "`auto` or HOST:PORT joins a cluster; DOCS are .jsonl or .parquet files, folders "
             "or URLs.",
             metavar="[ADDRESS]",
         ),

@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from coder_ir.datasets.documents import Columns
@@ -46,7 +47,7 @@ _BLOCKS = 4096  # of parts, at most; a block is what Ray gives out again after a
 class Cluster:
     """Where to run."""
 
-    address: str = LOCAL  # `local` starts Ray here and ends it; or one that runs: auto, ray://…
+    address: str = LOCAL  # `local` starts Ray here and ends it; or one that runs: auto, HOST:PORT
     threads: int = 0  # CPUs of a worker; 0: all of the smallest machine, so one worker each
 
     def __post_init__(self) -> None:
@@ -211,7 +212,7 @@ def _shares(ray: Any, cluster: Cluster) -> tuple[int, int]:
 
 def _knock(address: str) -> None:
     """Refuse a cluster that nobody answers at, for which Ray itself waits many minutes."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    host, colon, port = address.rpartition(":")
     if not colon or not port.isdigit():
         return
     try:
@@ -222,10 +223,24 @@ def _knock(address: str) -> None:
         ) from error
 
 
+def _send_token() -> None:
+    """Have Ray show a cluster the token there is; by itself it does so only with `auto`."""
+    named = any(name in os.environ for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"))
+    if named or (Path.home() / ".ray" / "auth_token").is_file():
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+
+
 @contextmanager
 def _connected(cluster: Cluster) -> Iterator[Any]:
     """Ray, quiet and without its reports; what was started here ends here."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if cluster.address.startswith("ray://"):
+        raise InvalidValue(
+            f"Ray Data does not run through a Ray client, which {cluster.address} asks for; on a "
+            "machine of the cluster use auto or HOST:PORT, from outside submit a Ray job"
+        )
+    if cluster.address != LOCAL:
+        _send_token()
     try:
         import ray
         import ray.data
