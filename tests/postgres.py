@@ -85,7 +85,7 @@ class Postgres:
         secret.write_text(PASSWORD, encoding="utf-8")
         if os.geteuid() == 0:
             for path in (self.folder, secret):
-                os.chown(path, *_account())
+                os.chown(path, *account())
         self._run(
             *("initdb", "-D", self._data, "-U", USER, f"--pwfile={secret}", "--auth=scram-sha-256"),
             *("--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"),
@@ -96,7 +96,7 @@ class Postgres:
         return str(self.folder / "data")
 
     def _run(self, program: str, *arguments: str) -> None:
-        account = dict(zip(("user", "group"), _account(), strict=True)) if not os.geteuid() else {}
+        owner = dict(zip(("user", "group"), account(), strict=True)) if not os.geteuid() else {}
         out = self.folder / f"{program}.out"
         with out.open("wb") as stream:  # a pipe would stay open in the server
             done = subprocess.run(
@@ -108,13 +108,13 @@ class Postgres:
                 check=False,
                 timeout=60,
                 env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
-                **account,
+                **owner,
             )
         if done.returncode:
             raise RuntimeError(f"{program}: {out.read_text(errors='replace')}")
 
 
-def _account() -> tuple[int, int]:
+def account() -> tuple[int, int]:
     import pwd
 
     entry = pwd.getpwnam(_ACCOUNT)

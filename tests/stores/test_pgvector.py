@@ -1,12 +1,15 @@
 """The PostgreSQL store against a real server: addresses, errors, conditions, kills, the index."""
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,7 +26,7 @@ from coder_ir.stores.pgvector.where import comparable
 from coder_ir.types import Condition, Document, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
 from tests.conformance.test_stores import BATCH, TOTAL, VALUES, ids, ingesting, same
-from tests.postgres import PASSWORD, USER, Postgres, fresh
+from tests.postgres import PASSWORD, USER, Postgres, account, fresh
 from tests.stores.test_sqlite import BOTH, EAST, NORTH, record
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra pgvector")
@@ -280,16 +283,41 @@ def test_a_query_of_other_dimensions_is_refused(store):
         store.candidates(VectorPair(narrow, narrow), n=5, spaces=BOTH)
 
 
-def test_a_full_disk_is_said_to_be_full(store, monkeypatch):
-    def full(*_: object) -> None:
-        raise psycopg.errors.DiskFull("could not extend file: No space left on device")
+@pytest.fixture
+def ballast(postgres: Postgres) -> Iterator[Path]:
+    """A file on a disk of six megabytes that tables of the tablespace `small` lie on."""
+    disk = postgres.folder / "disk"
+    disk.mkdir()
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        pytest.skip("needs root and mount for a small disk")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("may not mount a small disk here")
+    shutil.chown(disk, *account())
+    postgres.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+    yield disk / "ballast"
+    subprocess.run(["umount", "--lazy", str(disk)], check=True)
 
-    monkeypatch.setattr(module, "_copy", full)
+
+def test_a_full_disk_of_the_server_is_a_clear_error_that_keeps_earlier_batches(postgres, ballast):
+    ballast.write_bytes(bytes(4_000_000))
+    place = postgres.address(fresh(), options="-c default_tablespace=small")
+    store, written = PgvectorStore(place), 0
+    draw = np.random.default_rng(3)
+    batches = [
+        [record(f"{batch}-{i}", text=draw.bytes(1000).hex()) for i in range(100)]
+        for batch in range(20)
+    ]
     with pytest.raises(StoreError, match=r"disk of the server is full.*Earlier batches are kept"):
-        store.write([record("a")])
-    monkeypatch.undo()
-    store.write([record("a")])
-    assert ids(store) == ["a"]
+        for written, batch in enumerate(batches):  # noqa: B007
+            store.write(batch)
+    assert 0 < written < len(batches)
+    assert store.count() == 100 * written
+    ballast.unlink()
+    store.write(batches[written])
+    assert store.count() == 100 * (written + 1)
+    assert len(store.candidates(NORTH, n=5, spaces=BOTH)) == 5
+    store.close()
 
 
 def test_half_precision_finds_the_same_documents_and_scores_what_it_keeps(postgres, tmp_path):
