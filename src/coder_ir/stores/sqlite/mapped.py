@@ -19,7 +19,7 @@ class MappedVectors:
         """Map the file; pages are read as they are looked at."""
         self.all: Floats = np.asarray(np.memmap(path, dtype=np.float32, mode="r", shape=shape))
         self._file: int | None = None
-        if hasattr(os, "pread"):
+        if hasattr(os, "preadv"):
             self._file = os.open(path, os.O_RDONLY)
             weakref.finalize(self, os.close, self._file)
 
@@ -32,5 +32,10 @@ class MappedVectors:
         if self._file is None or len(positions) > _FEW:
             return self.all[positions]
         width = 4 * self.all.shape[1]
-        rows = [os.pread(self._file, width, width * place) for place in positions.tolist()]
-        return np.frombuffer(b"".join(rows), dtype=np.float32).reshape(-1, self.all.shape[1])
+        held = bytearray(width * len(positions))
+        place = memoryview(held)
+        for i, position in enumerate(positions.tolist()):
+            part = place[width * i : width * (i + 1)]
+            if os.preadv(self._file, [part], width * position) != width:
+                raise OSError(f"a file of vectors ends before row {position}")
+        return np.frombuffer(held, dtype=np.float32).reshape(-1, self.all.shape[1])
