@@ -8,6 +8,7 @@ from typing import Self
 from coder_ir.calibration import Calibration
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder, load_verifier
+from coder_ir.encoders.sparing import encode_queries
 from coder_ir.errors import InvalidValue, ModelMismatch, NotFound
 from coder_ir.explaining import explained
 from coder_ir.hybrid import fused_ranks, lexical_query
@@ -264,10 +265,11 @@ class Retriever:
         self._check_model()
         worded = [chosen.worded(query) for query, chosen in zip(queries, options, strict=True)]
         said = [_said(named(query, chosen)) for query, chosen in zip(queries, options, strict=True)]
-        phrases = (text for part in said for text in part)
-        texts = list(dict.fromkeys([*queries, *worded, *phrases]))
+        texts = list(dict.fromkeys([*queries, *worded]))
+        phrases = list(dict.fromkeys(text for part in said for text in part))
+        vectors, spoken = encode_queries(self.encoder, texts, topical_only=phrases)
         row = {text: number for number, text in enumerate(texts)}
-        vectors = self.encoder.encode(texts, kind="query")
+        phrase_row = {text: number for number, text in enumerate(phrases)}
         topical = vectors.topical[[row[query] for query in queries]]
         compatibility = vectors.compatibility[[row[text] for text in worded]]
         constraints = [
@@ -280,7 +282,7 @@ class Retriever:
                 options[i],
                 VectorPair(topical[i : i + 1], compatibility[i : i + 1]),
                 constraints[i],
-                vectors.topical[[row[text] for text in said[i]]],
+                spoken[[phrase_row[text] for text in said[i]]],
             )
             for i, query in enumerate(queries)
         ]

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from coder_ir.encoders.sparing import encode_queries
 from coder_ir.experiments.memory import remembered_queries
 from coder_ir.types import Kind, VectorPair
 from tests.conftest import FakeEncoder
@@ -66,3 +67,14 @@ def test_another_encoders_vectors_are_not_taken(tmp_path: Path):
         with remembered_queries(encoder, tmp_path / "queries.sqlite"):
             encoder.encode(["sea"], kind="query")
     assert other.asked == [("sea", "query")]
+
+
+def test_phrases_beside_a_query_are_remembered_too(tmp_path: Path):
+    for _ in range(2):
+        encoder = Counting()
+        with remembered_queries(encoder, tmp_path / "queries.sqlite"):
+            pair, rows = encode_queries(encoder, ["hotel"], topical_only=["sea", "sea+"])
+        assert (len(pair.topical), len(pair.compatibility), len(rows)) == (1, 1, 2)
+    assert encoder.asked == []
+    pair, rows = encode_queries(encoder, ["sea"], topical_only=["hotel"])
+    assert encoder.asked == [("sea", "query"), ("hotel", "query")]

@@ -90,6 +90,30 @@ class OnnxEncoder:
         """Unit rows of one space alone, skipping the layers only the other one needs."""
         return self._run(texts, kind, [self.manifest.role(space)], progress)[0]
 
+    def encode_queries(
+        self, texts: Sequence[str], *, topical_only: Sequence[str]
+    ) -> tuple[VectorPair, Floats]:
+        """Both vectors of queries, and the topical ones of others, all threads at work."""
+        roles = [self.manifest.topical, self.manifest.compatibility]
+        if self._reads(roles[0], "query") != self._reads(roles[1], "query"):
+            alone = self.encode_space(topical_only, space="topical", kind="query")
+            return self.encode(texts, kind="query"), alone
+        tokens = self.tokens([*texts, *topical_only], roles[0], "query")
+
+        def run(batch: list[int]) -> list[Floats]:
+            wanted = roles if batch[0] < len(texts) else roles[:1]
+            return self._vectors([tokens[i] for i in batch], wanted)
+
+        topical, compatibility = (
+            np.zeros((count, role.dimensions), dtype=np.float32)
+            for count, role in zip((len(tokens), len(texts)), roles, strict=True)
+        )
+        for batch, vectors in each_batch(tokens, run, kind="query", runtime=self.runtime):
+            topical[batch] = vectors[0]
+            if len(vectors) == len(roles):
+                compatibility[batch] = vectors[1]
+        return VectorPair(topical[: len(texts)], compatibility), topical[len(texts) :]
+
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The last topical layer over each text, read as a document."""
         role = self.manifest.topical

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from coder_ir.baselines.kept import KeptVectors
-from coder_ir.types import Encoder, Kind, Progress, VectorPair
+from coder_ir.encoders.sparing import first
+from coder_ir.types import Encoder, Floats, Kind, Progress, VectorPair
 
 
 @contextmanager
@@ -34,9 +35,16 @@ def remembered_queries(encoder: Encoder, path: Path) -> Iterator[None]:
         rows = zip(*(known[key] for key in keys), strict=True)
         return VectorPair(*(np.stack(one) for one in rows))
 
-    encoder.encode = encode  # type: ignore[method-assign]
+    def encode_queries(
+        texts: Sequence[str], *, topical_only: Sequence[str]
+    ) -> tuple[VectorPair, Floats]:
+        return first(encode([*texts, *topical_only], kind="query"), len(texts))
+
+    ways = {"encode": encode, "encode_queries": encode_queries}
+    vars(encoder).update(ways)
     try:
         yield
     finally:
-        del encoder.encode
+        for name in ways:
+            delattr(encoder, name)
         kept.close()
