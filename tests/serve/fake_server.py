@@ -1,4 +1,4 @@
-"""A real server over the fake encoder; arguments: INDEX, seconds a query, seconds a batch."""
+"""A real server over the fake encoder; arguments: INDEX, seconds a query, a batch, idle."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coder_ir import Retriever
-from coder_ir.serve import ServeSettings
+from coder_ir.serve import Limits, ServeSettings
 from coder_ir.serve.locking import writer_lock
 from coder_ir.serve.running import run
 from coder_ir.stores import SqliteStore
@@ -29,10 +29,11 @@ class SlowEncoder(FakeEncoder):
 def main() -> None:
     folder = Path(sys.argv[1])
     encoder = SlowEncoder(WORDS)
-    encoder.seconds, encoder.writing = map(float, (*sys.argv[2:], 0, 0)[:2])
+    encoder.seconds, encoder.writing = map(float, sys.argv[2:4])
+    limits = Limits(idle=int(sys.argv[4]))
     with writer_lock(folder) as reason:
         with Retriever(encoder, SqliteStore(folder, read_only=bool(reason))) as retriever:
-            run(retriever, ServeSettings(read_only=reason), host="127.0.0.1", port=0)
+            run(retriever, ServeSettings(limits=limits, read_only=reason), host="127.0.0.1", port=0)
 
 
 if __name__ == "__main__":

@@ -68,8 +68,10 @@ class Server:
 
 
 @contextmanager
-def fake_server(index: Path, seconds: float = 0.0, writing: float = 0.0) -> Iterator[Server]:
-    with running("tests.serve.fake_server", index, seconds, writing) as server:
+def fake_server(
+    index: Path, seconds: float = 0.0, writing: float = 0.0, idle: int = 75
+) -> Iterator[Server]:
+    with running("tests.serve.fake_server", index, seconds, writing, idle) as server:
         yield server
 
 

@@ -2,6 +2,7 @@
 
 import socket
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from coder_ir.stores import SqliteStore
 from tests.conftest import Command, FakeEncoder
 from tests.serve.conftest import HOTELS
 from tests.serve.fake_server import WORDS
-from tests.serve.live import fake_server
+from tests.serve.live import Server, fake_server
 
 
 def test_connections_send_small_answers_at_once():
@@ -86,3 +87,52 @@ def test_a_limit_that_cannot_be_is_refused(tmp_path: Path, cli: Command, said: s
     assert done.code == 2
     assert why in done.err
     assert not (tmp_path / "index").exists()
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Answers in two seconds, and waits one for a request."""
+    folder = tmp_path_factory.mktemp("served") / "index"
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as retriever:
+        retriever.add(HOTELS)
+    with fake_server(folder, seconds=2.0, idle=1) as server:
+        yield server
+
+
+HEAD = b"GET /healthz HTTP/1.1\r\nhost: here\r\n"
+
+
+@pytest.mark.parametrize("first", [b"", HEAD + b"\r\n"], ids=["a new one", "one that was used"])
+@pytest.mark.parametrize("part", [b"", HEAD], ids=["nothing", "a part of a head"])
+def test_a_connection_over_which_no_request_comes_is_closed(impatient, first, part):
+    host, port = impatient.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        if first:
+            connection.sendall(first)
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += connection.recv(4096)
+            assert answer.startswith(b"HTTP/1.1 200")
+        began = time.monotonic()
+        for byte in part:  # each a sign of life
+            connection.sendall(bytes([byte]))
+            time.sleep(0.01)
+        assert connection.recv(4096) == b""
+        assert 0.5 < time.monotonic() - began < 3
+
+
+def test_a_request_that_takes_longer_is_answered_and_so_is_the_next(impatient):
+    with httpx.Client(base_url=impatient.url, timeout=10) as client:
+        for _ in range(2):
+            assert client.post("/v1/search", json={"query": "sea"}).status_code == 200
+
+
+def test_a_body_may_take_longer_than_a_head(impatient):
+    def slowly() -> Iterator[bytes]:
+        for byte in b'{"query": "sea"}':
+            yield bytes([byte])
+            time.sleep(0.1)
+
+    headers = {"content-type": "application/json"}
+    url = f"{impatient.url}/v1/search"
+    assert httpx.post(url, content=slowly(), headers=headers, timeout=10).status_code == 200

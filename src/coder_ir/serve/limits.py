@@ -28,7 +28,7 @@ class Limits:
     workers: int = field(default_factory=lambda: cores() + 1)  # threads that answer searches
     timeout: float = 30.0  # seconds for a search, and for the next piece of a body
     write_timeout: float = 300.0  # seconds for a batch of documents, its turn included
-    idle: int = 75  # seconds that a connection is kept for the next request; proxies keep it 60
+    idle: int = 75  # seconds for the next head of a request on a connection; proxies keep it 60
     grace: int = 60  # seconds that requests have to finish at shutdown
 
     def __post_init__(self) -> None:

@@ -61,8 +61,11 @@ def _server(retriever: Retriever, settings: ServeSettings) -> "uvicorn.Server":
     app = create_app(retriever, settings)
     import uvicorn
 
+    from coder_ir.serve.connections import Connection
+
     config = uvicorn.Config(
         app,
+        http=Connection,
         log_config=None,
         access_log=False,
         server_header=False,
