@@ -21,6 +21,7 @@ from coder_ir.errors import StoreError
 from coder_ir.stores import SqliteStore
 from coder_ir.stores.sqlite.store import FILE
 from tests.conftest import FakeEncoder
+from tests.small_disk import small_disk
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
 BATCH = 20
@@ -261,18 +262,10 @@ def test_ctrl_c_says_what_is_there_and_how_to_go_on(interrupted):
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of one megabyte."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("needs root and mount for a small disk")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("may not mount a small disk here")
-    yield disk
-    # Lazily, since a file that a test left open must not leave the disk behind.
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    with small_disk(tmp_path / "disk", 1) as mounted:
+        yield mounted
 
 
 def add_until_full(folder: Path, wanted: list[Document]) -> int:
@@ -286,35 +279,35 @@ def add_until_full(folder: Path, wanted: list[Document]) -> int:
         return len(retriever)
 
 
-def test_a_full_disk_is_a_clear_error_that_keeps_earlier_batches(small_disk, small_batches):
-    (small_disk / "ballast").write_bytes(bytes(500_000))
-    there = add_until_full(small_disk / "index", documents(padding=1000))
+def test_a_full_disk_is_a_clear_error_that_keeps_earlier_batches(disk, small_batches):
+    (disk / "ballast").write_bytes(bytes(500_000))
+    there = add_until_full(disk / "index", documents(padding=1000))
     assert 0 < there < 600
     assert there % BATCH == 0
 
 
-def test_an_index_on_a_full_disk_still_answers(small_disk, small_batches):
-    there = add_until_full(small_disk / "index", documents(padding=1000))
-    with open_retriever(small_disk / "index", read_only=True) as retriever:
+def test_an_index_on_a_full_disk_still_answers(disk, small_batches):
+    there = add_until_full(disk / "index", documents(padding=1000))
+    with open_retriever(disk / "index", read_only=True) as retriever:
         assert len(retriever.search("hotel", k=1000, policy="topical")) == there
 
 
-def test_once_a_full_disk_has_room_the_same_add_completes(small_disk, small_batches):
-    (small_disk / "ballast").write_bytes(bytes(800_000))
+def test_once_a_full_disk_has_room_the_same_add_completes(disk, small_batches):
+    (disk / "ballast").write_bytes(bytes(800_000))
     wanted = documents(200, padding=500)
-    there = add_until_full(small_disk / "index", wanted)
-    (small_disk / "ballast").unlink()
-    with open_retriever(small_disk / "index") as retriever:
+    there = add_until_full(disk / "index", wanted)
+    (disk / "ballast").unlink()
+    with open_retriever(disk / "index") as retriever:
         assert retriever.add(wanted) == Added(written=200 - there, unchanged=there)
-    assert integrity(small_disk / "index") == "ok"
+    assert integrity(disk / "index") == "ok"
 
 
 def test_a_disk_with_no_room_at_all_is_a_clear_error(small_disk):
-    with (small_disk / "ballast").open("wb") as ballast, pytest.raises(OSError, match="space"):
+    with (disk / "ballast").open("wb") as ballast, pytest.raises(OSError, match="space"):
         while True:
             os.write(ballast.fileno(), bytes(4096))
     with pytest.raises(StoreError, match=r"the disk is full|No space left"):
-        open_retriever(small_disk / "index")
+        open_retriever(disk / "index")
 
 
 def limit_pages(retriever: Retriever, spare: int) -> None:

@@ -1,6 +1,7 @@
 """The Milvus store against Milvus Lite, as a file and as a server: addresses, errors, kills."""
 
 import json
+import re
 import subprocess
 import sys
 import threading
@@ -35,6 +36,7 @@ from tests.conformance.test_stores import (
     worked_over,
 )
 from tests.milvus import Milvus, free_port, fresh
+from tests.small_disk import small_disk
 from tests.stores.test_sqlite import BOTH, DIMENSIONS, EAST, NORTH, random_pair, record
 
 pymilvus = pytest.importorskip("pymilvus", reason="needs the extra milvus")
@@ -369,16 +371,43 @@ def test_vectors_of_other_dimensions_are_refused_with_both(store, index):
     assert store.count() == 1
 
 
-def test_a_full_disk_is_said_to_be_full(store, monkeypatch):
-    def full(*_: object, **__: object) -> None:
-        raise pymilvus.MilvusException(1, "[Errno 28] No space left on device")
+# In a process of its own: Milvus Lite leaves the file open that could not grow.
+FILLING = """
+import json, sys
+from pathlib import Path
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from coder_ir.errors import StoreError
+from coder_ir.stores.milvus.store import MilvusStore
+from tests.stores.test_sqlite import BOTH, NORTH, record
 
-    monkeypatch.setattr(store._connections.client, "insert", full)
-    with pytest.raises(StoreError, match=r"disk of the server is full.*Earlier batches are kept"):
-        store.write([record("a")])
-    monkeypatch.undo()
-    store.write([record("a")])
-    assert ids(store) == ["a"]
+disk, draw, written = Path(sys.argv[2]), np.random.default_rng(3), 0
+(disk / "ballast").write_bytes(bytes(6_000_000))
+store = MilvusStore(f"milvus-lite:{disk}/db?collection=c")
+try:
+    while written < 80:
+        batch = [record(f"{written}-{i}", text=draw.bytes(1000).hex()) for i in range(100)]
+        store.write(batch)
+        written += 1
+except StoreError as error:
+    said, kept = str(error), store.count()
+(disk / "ballast").unlink()
+store.write(batch)
+hits = len(store.candidates(NORTH, n=5, spaces=BOTH))
+print(json.dumps([said, written, kept, store.count(), hits]))
+store.close()
+"""
+
+
+def test_a_full_disk_is_a_clear_error_that_keeps_earlier_batches(tmp_path):
+    with small_disk(tmp_path / "disk", 12) as disk:
+        command = [sys.executable, "-c", FILLING, str(Path(__file__).parents[2]), str(disk)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
+    said, written, *counts = json.loads(done.stdout)
+    assert re.search(r"disk of the server is full.*Earlier batches are kept", said)
+    assert 0 < written < 80
+    assert counts == [100 * written, 100 * written + 100, 5]
 
 
 def test_a_collection_dropped_behind_its_back_is_said_to_be_gone(store, milvus, collection):

@@ -1,7 +1,6 @@
 """The PostgreSQL store against a real server: addresses, errors, conditions, kills, the index."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from coder_ir.types import Condition, Document, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
 from tests.conformance.test_stores import BATCH, TOTAL, VALUES, ids, ingesting, same
 from tests.postgres import PASSWORD, USER, Postgres, account, fresh
+from tests.small_disk import small_disk
 from tests.stores.test_sqlite import BOTH, EAST, NORTH, record
 
 psycopg = pytest.importorskip("psycopg", reason="needs the extra pgvector")
@@ -286,17 +286,10 @@ def test_a_query_of_other_dimensions_is_refused(store):
 @pytest.fixture
 def ballast(postgres: Postgres) -> Iterator[Path]:
     """A file on a disk of six megabytes that tables of the tablespace `small` lie on."""
-    disk = postgres.folder / "disk"
-    disk.mkdir()
-    if os.geteuid() != 0 or shutil.which("mount") is None:
-        pytest.skip("needs root and mount for a small disk")
-    mount = ["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("may not mount a small disk here")
-    shutil.chown(disk, *account())
-    postgres.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
-    yield disk / "ballast"
-    subprocess.run(["umount", "--lazy", str(disk)], check=True)
+    with small_disk(postgres.folder / "disk", 6) as disk:
+        shutil.chown(disk, *account())
+        postgres.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+        yield disk / "ballast"
 
 
 def test_a_full_disk_of_the_server_is_a_clear_error_that_keeps_earlier_batches(postgres, ballast):
