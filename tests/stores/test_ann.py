@@ -729,7 +729,7 @@ def test_a_folder_that_may_not_be_written_is_searched(built, public, there):
         (1_000_000, 700, True),
         (200_000, 700, True),
         (20_000, 700, False),
-        (1_000_000, 50_000, False),
+        (1_000_000, 200_000, False),
     ],
     ids=["no filter", "a wide one", "a narrow one", "many hits"],
 )

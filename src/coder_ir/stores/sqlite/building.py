@@ -11,12 +11,12 @@ from pathlib import Path
 from coder_ir.stores.sqlite.approximate import build_codes, kind_of, tuned
 from coder_ir.stores.sqlite.columns import packed
 from coder_ir.stores.sqlite.exact import import_faiss
-from coder_ir.stores.sqlite.mapped import MappedVectors
 from coder_ir.stores.sqlite.sidecar import (
     ANN,
     SPACES,
     Codes,
     Manifest,
+    mapped_rows,
     mark_of,
     parts,
     remove_others,
@@ -103,7 +103,7 @@ def _write_rows(database: Path, base: Path) -> _Written:
 
 def _write_codes(base: Path, space: Space, written: _Written) -> Codes:
     shape = (written.rows, written.dimensions[space])
-    vectors = MappedVectors(base.with_name(f"{base.name}.{space}.f32"), shape).all
+    vectors = mapped_rows(base.with_name(f"{base.name}.{space}.f32"), shape)
     index = build_codes(vectors)
     found = tuned(index, vectors)
     import_faiss().write_index(index, str(base.with_name(f"{base.name}.{space}.codes")))

@@ -13,7 +13,7 @@ from coder_ir.types import Floats, Space
 # Cost of a row, in rows of a scan from first to last, as measured at a million rows: one that a
 # filter allows, one that it does not, one that is looked at by its code, and one read by itself.
 _ALLOWED, _PASSED = 2.5, 0.02
-_CODED, _READ = 0.12, 30.0
+_CODED, _READ = 0.1, 10.0
 _LATE = 0.1  # share of the best rows that may have come late, in the second half of all brought
 
 
@@ -61,11 +61,11 @@ class Covered:
 
     def dimensions(self, space: Space) -> int:
         """Length of a vector."""
-        return int(self._sidecar.vectors[space].all.shape[1])
+        return int(self._sidecar.vectors[space].shape[1])
 
     def vectors(self, space: Space, positions: Positions) -> Floats:
         """The vectors at these positions, copied out of the file."""
-        return self._sidecar.vectors[space].at(positions)
+        return np.asarray(self._sidecar.vectors[space][positions])
 
     def keep_only(self, row_ids: Positions) -> None:
         """Pass over every row whose id is not among these from now on."""
@@ -90,7 +90,7 @@ class Covered:
             if looked := self._by_codes(space, vector, wanted, brought, allowed):
                 return looked
             brought *= 2
-        vectors = self._sidecar.vectors[space].all
+        vectors = self._sidecar.vectors[space]
         positions, raw = top_of(vectors, vector, min(wanted, reachable), allowed)
         floor = -np.inf if wanted >= reachable else float(raw[-1])
         return Looked(positions, self.vectors(space, positions), floor)

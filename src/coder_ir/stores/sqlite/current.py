@@ -125,7 +125,7 @@ def _fits(connection: sqlite3.Connection, sidecar: Sidecar) -> bool:
     if highest[0] < manifest.last_row:
         return False
     places = np.unique(np.linspace(0, manifest.rows - 1, _COMPARED).astype(np.int64))
-    vectors = [sidecar.vectors[space].at(places) for space in SPACES]
+    vectors = [sidecar.vectors[space][places] for space in SPACES]
     for row, *pair in zip(sidecar.columns.at(places), *vectors, strict=True):
         # One that is not there any more was deleted.
         for found in _fetched_one(connection, row.row_id):

@@ -2,7 +2,7 @@
 
     ann/manifest.json            which generation counts, what it covers, and marks of its files
     ann/GENERATION.topical.f32   vectors as they are in SQLite, (rows, dimensions)
-    ann/GENERATION.topical.ivf   the approximate index over them; both again for compatibility
+    ann/GENERATION.topical.codes short codes of them; both again for compatibility
     ann/GENERATION.rows          columns; ann/GENERATION.ids: the bytes of document ids
 
 All of it can be made again from SQLite and may be deleted at any time. A generation is written
@@ -24,8 +24,7 @@ import numpy as np
 
 from coder_ir.stores.sqlite.approximate import ApproximateIndex
 from coder_ir.stores.sqlite.columns import ROW, Columns
-from coder_ir.stores.sqlite.mapped import MappedVectors
-from coder_ir.types import Space
+from coder_ir.types import Floats, Space
 
 ANN = "ann"  # folder inside an index
 MANIFEST = "manifest.json"
@@ -93,7 +92,7 @@ class Sidecar:
 
     manifest: Manifest
     columns: Columns
-    vectors: dict[Space, MappedVectors]
+    vectors: dict[Space, Floats]
     codes: dict[Space, ApproximateIndex]
 
 
@@ -122,14 +121,23 @@ def _mapped(folder: Path, manifest: Manifest) -> Sidecar:
             raise ValueError(f"{part} is not as it was written")
     rows = np.memmap(manifest.path(folder, "rows"), dtype=ROW, mode="r")
     ids = np.memmap(manifest.path(folder, "ids"), dtype=np.uint8, mode="r")
-    vectors: dict[Space, MappedVectors] = {}
+    vectors: dict[Space, Floats] = {}
     codes: dict[Space, ApproximateIndex] = {}
     for space in SPACES:
         shape = (manifest.rows, manifest.codes[space].dimensions)
-        vectors[space] = MappedVectors(manifest.path(folder, f"{space}.f32"), shape)
+        vectors[space] = mapped_rows(manifest.path(folder, f"{space}.f32"), shape)
         path = manifest.path(folder, f"{space}.codes")
         codes[space] = ApproximateIndex.open(path, manifest.codes[space].width)
     return Sidecar(manifest, Columns(np.asarray(rows), np.asarray(ids)), vectors, codes)
+
+
+def mapped_rows(path: Path, shape: tuple[int, int]) -> Floats:
+    """Vectors (rows, dimensions) of a file, read as they are looked at.
+
+    The system counts what was looked at, and the pages around it, as this process's memory, and
+    takes it back when it needs it.
+    """
+    return np.asarray(np.memmap(path, dtype=np.float32, mode="r", shape=shape))
 
 
 def manifest_state(folder: Path) -> tuple[int, int] | None:
