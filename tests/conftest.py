@@ -24,6 +24,8 @@ from tests.postgres import Postgres, running
 
 # Haystack sends usage figures unless it is told not to before it is imported.
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"
+# Test processes share the cores, and threads of FAISS that wait for each other keep them busy.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 SHARED = Path(__file__).parents[2] / "shared"
 

@@ -44,11 +44,11 @@ class Load:
     callers: int = 32
     seconds: float = 60.0  # of all of them; once at a pace, once as fast as they can
     share: float = 1.3  # the pace, against what the one caller reached
-    writes: float = 4.0  # documents a second, beside the many callers
+    writes: float = 4.0  # documents a second, beside all callers
 
 
 def measure_serving(setup: Setup, report: Report, load: Load = Load()) -> Table:
-    """One caller, then many with a writer beside them; then kill -9, and what is still there."""
+    """One caller, then many, a writer beside them; then kill -9, and what is still there."""
     texts = [document.content for document in load_sample()[0]]
     queries = [query.text for query in read_queries(setup.written)]
     random.Random(13).shuffle(queries)
@@ -58,14 +58,15 @@ def measure_serving(setup: Setup, report: Report, load: Load = Load()) -> Table:
         report(f"serving: storing {load.documents} documents")
         _build(index, texts, load.documents, setup.model)
         with _server(index) as (process, port):
-            report(f"serving: one caller, {load.alone:g} s")
-            one = asyncio.run(searching(port, queries, Pace(1, load.alone)))
-            paced = Pace(load.callers, load.seconds, load.share * len(one.seconds) / load.alone)
-            many = []
-            for pace in (paced, replace(paced, a_second=0)):
-                report(f"serving: {load.callers} callers, {load.seconds:g} s")
+
+            def heard(pace: Pace) -> Heard:
+                report(f"serving: {pace.callers} at a time, {pace.seconds:g} s")
                 writing = writer.write(port, a_second=load.writes)
-                many.append(asyncio.run(_with_writer(searching(port, queries, pace), writing)))
+                return asyncio.run(_with_writer(searching(port, queries, pace), writing))
+
+            one = heard(Pace(1, load.alone))
+            paced = Pace(load.callers, load.seconds, load.share * len(one.seconds) / load.alone)
+            many = [heard(paced), heard(replace(paced, a_second=0))]
             asyncio.run(_killed(process, writer.write(port, a_second=1000)))
         report("serving: looking for what was acknowledged")
         with _server(index) as (_, port):
@@ -181,7 +182,7 @@ def _table(load: Load, heard: Sequence[Heard], writer: Writer, lost: list[str]) 
             f"{load.documents:,} documents, policy auto, k=10, {cores()} cores for the server and, "
             f"in a second process, its callers: one for {load.alone:g} seconds, {load.callers} for "
             f"{load.seconds:g}, first at random moments that make up {load.share:g} times what the "
-            f"one reached, then each as soon as it is answered. Beside the {load.callers}, "
+            f"one reached, then each as soon as it is answered. All the time "
             f"{load.writes:g} documents a second were written. Errors: {len(errors)}. Callers who "
             f"never pause wait for each other: with {load.callers} of them on {cores()} cores the "
             f"median cannot be below {load.callers / cores():g} times the work of one search.",
