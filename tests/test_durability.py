@@ -302,7 +302,7 @@ def test_once_a_full_disk_has_room_the_same_add_completes(disk, small_batches):
     assert integrity(disk / "index") == "ok"
 
 
-def test_a_disk_with_no_room_at_all_is_a_clear_error(small_disk):
+def test_a_disk_with_no_room_at_all_is_a_clear_error(disk):
     with (disk / "ballast").open("wb") as ballast, pytest.raises(OSError, match="space"):
         while True:
             os.write(ballast.fileno(), bytes(4096))

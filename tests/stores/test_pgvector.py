@@ -8,7 +8,6 @@ import threading
 import time
 import traceback
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,7 +24,7 @@ from coder_ir.stores.pgvector.where import comparable
 from coder_ir.types import Condition, Document, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
 from tests.conformance.test_stores import BATCH, TOTAL, VALUES, ids, ingesting, same
-from tests.postgres import PASSWORD, USER, Postgres, account, fresh
+from tests.postgres import PASSWORD, USER, Postgres, account, fresh, running
 from tests.small_disk import small_disk
 from tests.stores.test_sqlite import BOTH, EAST, NORTH, record
 
@@ -284,17 +283,21 @@ def test_a_query_of_other_dimensions_is_refused(store):
 
 
 @pytest.fixture
-def ballast(postgres: Postgres) -> Iterator[Path]:
-    """A file on a disk of six megabytes that tables of the tablespace `small` lie on."""
-    with small_disk(postgres.folder / "disk", 6) as disk:
+def cramped() -> Iterator[Postgres]:
+    """A server whose tablespace `small` is a disk of six megabytes.
+
+    Not the server of the other tests: once the disk is gone, it could not be started again.
+    """
+    with running() as server, small_disk(server.folder / "disk", 6) as disk:
         shutil.chown(disk, *account())
-        postgres.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
-        yield disk / "ballast"
+        server.execute(f"CREATE TABLESPACE small LOCATION '{disk}'")
+        yield server
 
 
-def test_a_full_disk_of_the_server_is_a_clear_error_that_keeps_earlier_batches(postgres, ballast):
+def test_a_full_disk_of_the_server_is_a_clear_error_that_keeps_earlier_batches(cramped):
+    ballast = cramped.folder / "disk" / "ballast"
     ballast.write_bytes(bytes(4_000_000))
-    place = postgres.address(fresh(), options="-c default_tablespace=small")
+    place = cramped.address(fresh(), options="-c default_tablespace=small")
     store, written = PgvectorStore(place), 0
     draw = np.random.default_rng(3)
     batches = [
