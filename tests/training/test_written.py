@@ -10,7 +10,7 @@ import pytest
 
 from coder_ir.training.queries import read_queries
 from coder_ir.training.sentences import HELD_OUT, split_by_group, texts_in
-from coder_ir.training.sources import read_contrast_items, read_jsonl, read_written
+from coder_ir.training.sources import item_group, read_contrast_items, read_jsonl, read_written
 
 WRITTEN = Path(__file__).parents[2] / "recipes" / "written"
 PASSAGES = ("a", "b", "neutral")
@@ -19,7 +19,7 @@ Items = list[dict[str, Any]]
 
 @pytest.fixture(scope="module")
 def train() -> Items:
-    return list(read_contrast_items(WRITTEN, "contrast.train.jsonl*"))
+    return list(read_contrast_items(WRITTEN, "contrast.train*.jsonl*"))
 
 
 @pytest.fixture(scope="module")
@@ -32,18 +32,12 @@ def queries() -> Items:
     return list(read_jsonl(WRITTEN / "queries.jsonl.xz"))
 
 
-def group(item: dict[str, Any]) -> str:
-    """Items on one passage of CondaQA or Wikipedia differ in the last part of their ids."""
-    name = str(item["id"])
-    return name.rpartition("-")[0] if name.startswith(("conda-", "edit-")) else name
-
-
 def texts(items: Items) -> set[str]:
     return {item[part] for item in items for part in PASSAGES if item.get(part)}
 
 
 def test_no_group_is_both_trained_on_and_held_out(train: Items, held_out: Items):
-    assert {group(item) for item in train} & {group(item) for item in held_out} == set()
+    assert {item_group(item) for item in train} & {item_group(item) for item in held_out} == set()
 
 
 def test_no_passage_or_query_is_both_trained_on_and_held_out(train: Items, held_out: Items):
@@ -69,20 +63,30 @@ def test_every_item_has_two_passages_that_differ_and_a_query(train: Items, held_
 def test_at_least_fifteen_hundred_items_were_written_beyond_the_first(
     train: Items, held_out: Items
 ):
-    added = [i for i in (*train, *held_out) if i["id"].startswith(("g3", "g4", "edit-"))]
-    assert len(added) >= 1500
-    assert len(train) + len(held_out) - len(added) <= 1561
+    grown = re.compile(r"(?:g[345]|edit-|turn-|fx-).*|conda-\d+-\d-\d")
+    first = [i for i in (*train, *held_out) if "of" not in i and not grown.fullmatch(i["id"])]
+    assert len(first) <= 1561
+    assert len(train) + len(held_out) - len(first) >= 1500
+
+
+def test_further_questions_are_about_passages_of_another_item(train: Items, held_out: Items):
+    for part in (train, held_out):
+        named = {item["id"]: item for item in part if "of" not in item}
+        for item in part:
+            if "of" in item:
+                assert (item["a"], item["b"]) == tuple(named[item["of"]][p] for p in ("a", "b"))
 
 
 def test_about_a_twelfth_is_held_out(train: Items, held_out: Items):
-    assert 0.06 < len(held_out) / (len(train) + len(held_out)) < 0.10
+    held, kept = ({item_group(item) for item in part} for part in (held_out, train))
+    assert 0.06 < len(held) / (len(held) + len(kept)) < 0.10
 
 
 def test_the_data_command_holds_out_the_items_of_the_development_file(held_out: Items):
     """`coder-ir data sentences` reads both files and splits them anew, by the same rule."""
     _, development = split_by_group(read_written(WRITTEN), share=HELD_OUT)
     assert {t.satisfying for t in development} <= texts(held_out)
-    assert {t.group for t in development} == {group(item) for item in held_out}
+    assert {t.group for t in development} == {item_group(item) for item in held_out}
 
 
 def test_every_item_becomes_a_triplet_a_query(train: Items, held_out: Items):
@@ -168,7 +172,9 @@ def test_no_passage_that_was_added_shares_eight_words_in_a_row_with_a_benchmark(
         shared / "data" / name for name in ("nevir/test_open.jsonl", "negconstraint/corpus.jsonl")
     ]
     found = shared_ids(written_runs, *files)
-    assert [name for name in found if name.startswith(("g3", "g4", "edit-"))] == []
+    assert [
+        name for name in found if name.startswith(("g3", "g4", "g5", "fx-", "turn-", "edit-"))
+    ] == []
 
 
 def test_items_that_share_words_with_negconstraint_are_left_out_of_the_triplets(shared: Path):

@@ -1,7 +1,6 @@
 """What each choice of the training recipe is worth: small runs that differ in one thing."""
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
@@ -12,8 +11,7 @@ from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
 from coder_ir.training.config import Config, Stage, load_config
 from coder_ir.training.fit import is_run_of, train
-from coder_ir.training.sentences import load_triplets, save_triplets
-from coder_ir.types import Triplet
+from coder_ir.training.sentences import load_triplets, save_triplets, whole_groups
 
 _TRIPLETS = 1600
 _LAYERS = 12  # of the base encoder
@@ -70,23 +68,9 @@ def _sampled(setup: Setup, folder: Path) -> Config:
         raise NotFound(f"no {stage.triplets}; build it with: coder-ir data sentences")
     folder.mkdir(parents=True, exist_ok=True)
     sample = folder / "sample.jsonl"
-    save_triplets(_whole_groups(load_triplets(stage.triplets)), sample)
+    save_triplets(whole_groups(load_triplets(stage.triplets), _TRIPLETS), sample)
     stage = replace(stage, triplets=sample, epochs=1)
     return replace(recipe, base=setup.reference, stages=(stage,))
-
-
-def _whole_groups(triplets: Sequence[Triplet]) -> list[Triplet]:
-    """Every n-th group, until there are enough triplets."""
-    groups: dict[str, list[Triplet]] = {}
-    for triplet in triplets:
-        groups.setdefault(triplet.group, []).append(triplet)
-    every = max(1, len(triplets) // _TRIPLETS)
-    taken: list[Triplet] = []
-    for group in list(groups.values())[::every]:
-        if len(taken) >= _TRIPLETS:
-            break
-        taken += group
-    return taken
 
 
 def _variants(config: Config, folder: Path) -> dict[str, Config]:

@@ -191,9 +191,9 @@ class _Judgements:
 
 def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Judgements:
     items = list(read_contrast_items(written, "contrast.development.jsonl*"))
-    groups = {g: n for n, g in enumerate(dict.fromkeys(item_group(i["id"]) for i in items))}
+    groups = {g: n for n, g in enumerate(dict.fromkeys(item_group(i) for i in items))}
     rows = [
-        _Row(query, text, part, groups[item_group(item["id"])] % FOLDS)
+        _Row(query, text, part, groups[item_group(item)] % FOLDS)
         for item in items
         for query, good, bad in ((item["qa"], "a", "b"), (item.get("qb"), "b", "a"))
         if query

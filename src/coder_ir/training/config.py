@@ -17,9 +17,11 @@ class Stage:
 
     name: str
     triplets: Path  # jsonl as `coder-ir data` writes it
+    most: int = 0  # triplets to take, in whole groups; 0: all
     development: Path | None = None  # scored after each epoch
     epochs: int = 1
     batch_size: int = 16
+    together: int = 2  # triplets of one group that share a batch; those over two passages are cheap
     learning_rate: float = 2e-5
     warmup: float = 0.1  # share of the stage's steps
     anchor: float = 0.0  # weight of staying at the base encoder's similarity of unrelated texts
@@ -29,7 +31,7 @@ class Stage:
     def __post_init__(self) -> None:
         """Refuse what would train nothing."""
         # A batch of one has no negatives but its own.
-        for name, least in (("epochs", 1), ("batch_size", 2)):
+        for name, least in (("epochs", 1), ("batch_size", 2), ("together", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise InvalidValue(f"{name} must be a whole number from {least} up, got {value!r}")
@@ -48,6 +50,7 @@ class Config:
     max_length: int = 128  # tokens
     query_prefix: str = BGE_PREFIX
     scale: float = 20.0  # beta of the loss
+    bfloat16: bool = False  # products of the trained layers, where the processor has it
     threads: int = 2
     checkpoint_steps: int = 100
 

@@ -20,7 +20,7 @@ from coder_ir.training.config import Config, Stage
 from coder_ir.training.learners import Learner, learner_of
 from coder_ir.training.loss import positives_of
 from coder_ir.training.model_card import write_model_card
-from coder_ir.training.sentences import load_triplets
+from coder_ir.training.sentences import load_triplets, whole_groups
 from coder_ir.training.tower import Tower
 from coder_ir.types import Triplet
 
@@ -141,11 +141,15 @@ def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -
     import torch
 
     triplets = load_triplets(stage.triplets)
+    if stage.most:
+        triplets = whole_groups(triplets, stage.most)
     if len(triplets) < 2:
         raise InvalidValue(f"{stage.triplets} holds {len(triplets)} triplets; a stage needs two")
     held_out = load_triplets(stage.development) if stage.development else []
     batches = [
-        b for e in range(stage.epochs) for b in plan(triplets, stage.batch_size, config.seed + e)
+        batch
+        for epoch in range(stage.epochs)
+        for batch in plan(triplets, stage.batch_size, config.seed + epoch, together=stage.together)
     ]
     parameters = learner.parameters()
     optimiser = torch.optim.AdamW([p for _, p in parameters], lr=stage.learning_rate)
@@ -201,14 +205,23 @@ def _cache(
     tower.cache(texts, done=done)
 
 
-def plan(triplets: Sequence[Triplet], batch_size: int, seed: int) -> list[list[Triplet]]:
-    """Seeded batches; triplets of one group stay neighbours, so a pair meets in one batch."""
-    groups: dict[str, list[Triplet]] = defaultdict(list)
+def plan(
+    triplets: Sequence[Triplet], batch_size: int, seed: int, *, together: int = 2
+) -> list[list[Triplet]]:
+    """Seeded batches; triplets over the same two passages stay neighbours and meet in one batch.
+
+    A group is dealt out `together` triplets at a time: a batch of near-copies has no easy
+    negatives left.
+    """
+    groups: dict[str, dict[frozenset[str], list[Triplet]]] = defaultdict(lambda: defaultdict(list))
     for triplet in triplets:
-        groups[triplet.group].append(triplet)
+        passages = frozenset((triplet.satisfying, triplet.violating))
+        groups[triplet.group][passages].append(triplet)
     draw = random.Random(seed)
-    # A large group is dealt out in pairs: a batch of near-copies has no easy negatives left.
-    bundles = [g[i : i + 2] for g in groups.values() for i in range(0, len(g), 2)]
+    bundles = []
+    for group in groups.values():
+        side_by_side = [triplet for same in group.values() for triplet in same]
+        bundles += [side_by_side[i : i + together] for i in range(0, len(side_by_side), together)]
     draw.shuffle(bundles)
     batches: list[list[Triplet]] = [[]]
     for bundle in bundles:

@@ -41,7 +41,12 @@ class Learner(Protocol):
 def learner_of(config: Config) -> Learner:
     """The network a config describes, as it is before training."""
     model = load_base(config.base, max_length=config.max_length, query_prefix=config.query_prefix)
-    tower = Tower(model, frozen_layers=config.frozen_layers, max_length=config.max_length)
+    tower = Tower(
+        model,
+        frozen_layers=config.frozen_layers,
+        max_length=config.max_length,
+        bfloat16=config.bfloat16,
+    )
     if config.kind == "verifier":
         return VerifierLearner(model, tower, config)
     return EncoderLearner(model, tower, config)

@@ -34,7 +34,7 @@ def read_queries(folder: Path) -> list[LabelledQuery]:
     ]
     found += [
         LabelledQuery(row["qa"], constrained=True, excludes=True)
-        for row in read_contrast_items(folder, "contrast.train.jsonl*")
+        for row in read_contrast_items(folder, "contrast.train*.jsonl*")
         if row["source"] == "ours" and row["kind"] not in _PLAIN and find_cues(row["qa"])
     ]
     return list(dict.fromkeys(found))

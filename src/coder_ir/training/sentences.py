@@ -114,6 +114,20 @@ def split_by_group(
     return train, development
 
 
+def whole_groups(triplets: Sequence[Triplet], most: int) -> list[Triplet]:
+    """Every n-th group, until there are `most` triplets or a few more."""
+    groups: dict[str, list[Triplet]] = {}
+    for triplet in triplets:
+        groups.setdefault(triplet.group, []).append(triplet)
+    every = max(1, len(triplets) // most)
+    taken: list[Triplet] = []
+    for group in list(groups.values())[::every]:
+        if len(taken) >= most:
+            break
+        taken += group
+    return taken
+
+
 def save_triplets(triplets: Sequence[Triplet], path: Path) -> None:
     """One JSON object a line."""
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -22,7 +22,7 @@ Reader = Callable[[Path], Iterator[Triplet]]
 def read_written(folder: Path) -> Iterator[Triplet]:
     """Contrast items: `qa` is satisfied by `a` and violated by `b`, `qb` the reverse."""
     for row in read_contrast_items(folder):
-        group = item_group(row["id"])
+        group = item_group(row)
         licence = "CC BY-SA" if "CC BY-SA" in row["source"] else "Apache-2.0"
         for query, good, bad in (
             (row["qa"], row["a"], row["b"]),
@@ -33,17 +33,29 @@ def read_written(folder: Path) -> Iterator[Triplet]:
 
 
 def read_contrast_items(folder: Path, files: str = "contrast*.jsonl*") -> Iterator[dict[str, Any]]:
-    """Rows with `a`, `b`, `qa`, `qb` and often `neutral`, of a folder's contrast files."""
+    """Rows with `a`, `b`, `qa`, `qb` and often `neutral`, of a folder's contrast files.
+
+    A row with `of` holds further questions on the passages of that item, which stands before it.
+    """
     found = sorted(folder.glob(files))
     if not found:
         raise NotFound(f"no {files} in {folder}")
+    passages: dict[str, dict[str, Any]] = {}
     for file in found:
-        yield from read_jsonl(file)
+        for row in read_jsonl(file):
+            first = row.get("of", row["id"])
+            known = passages.setdefault(first, {k: v for k, v in row.items() if k in _PASSAGES})
+            if "of" in row and not known:
+                raise InvalidFile(f"{file}: {row['id']} asks about {first}, which is not before it")
+            yield {**known, **row}
 
 
-def item_group(item_id: str) -> str:
+_PASSAGES = ("a", "b", "neutral", "source", "domain", "topic")
+
+
+def item_group(row: dict[str, Any]) -> str:
     """Items on one passage have one group: `edit-12-a` and `edit-12-b` are both of `edit-12`."""
-    return re.sub(r"^((?:conda|edit)-\d+)-\w+$", r"\1", item_id)
+    return re.sub(r"^((?:conda|edit)-\d+)-[\w-]+$", r"\1", row.get("of", row["id"]))
 
 
 def read_condaqa(folder: Path) -> Iterator[Triplet]:

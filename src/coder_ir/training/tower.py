@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from coder_ir.encoders.sentence_transformer import load_sentence_transformer
@@ -36,11 +36,19 @@ def load_base(base: str, *, max_length: int, query_prefix: str) -> SentenceTrans
 class Tower:
     """Texts to unit vectors, with gradients only through the layers above the frozen ones."""
 
-    def __init__(self, model: SentenceTransformer, *, frozen_layers: int, max_length: int) -> None:
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        *,
+        frozen_layers: int,
+        max_length: int,
+        bfloat16: bool = False,
+    ) -> None:
         """Freeze the lower layers; 0 trains everything, embeddings included."""
         self.network: Any = model[0].auto_model
         self.tokenizer: Any = model.tokenizer
         self.frozen_layers = frozen_layers
+        self.bfloat16 = bfloat16
         self.max_length = min(max_length, int(model.max_seq_length or max_length))
         self._cache: dict[str, torch.Tensor] = {}
         self._first: dict[str, torch.Tensor] = {}
@@ -137,9 +145,10 @@ class Tower:
 
     def _upper(self, hidden: torch.Tensor, mask: torch.Tensor, network: Any) -> torch.Tensor:
         bias = _attention_bias(mask)
-        for layer in network.encoder.layer[self.frozen_layers :]:
-            hidden = _first(layer(hidden, attention_mask=bias))
-        return hidden
+        with _products(self.bfloat16 and network.training):
+            for layer in network.encoder.layer[self.frozen_layers :]:
+                hidden = _first(layer(hidden, attention_mask=bias))
+        return hidden.float()
 
     def _tokens(self, texts: Sequence[str]) -> Any:
         return self.tokenizer(
@@ -161,6 +170,15 @@ class Tower:
         for layer in self.network.encoder.layer[: self.frozen_layers]:
             hidden = _first(layer(hidden, attention_mask=bias))
         return hidden, tokens["attention_mask"]
+
+
+def _products(bfloat16: bool) -> AbstractContextManager[Any]:
+    """Matrix products in half the bits, where that is wanted and the processor does it itself."""
+    import torch
+
+    able = torch.cpu.get_capabilities()
+    native = bool(able.get("avx512_bf16") or able.get("amx_bf16"))
+    return torch.autocast("cpu", dtype=torch.bfloat16) if bfloat16 and native else nullcontext()
 
 
 def _padded(rows: Sequence[torch.Tensor]) -> tuple[torch.Tensor, torch.Tensor]:
