@@ -120,6 +120,7 @@ def sentences(
         split_by_group,
         texts_in,
     )
+    from coder_ir.training.surface import clue_scores
 
     triplets = gather(*source, cap=cap, seed=seed, away=texts_in(away or ()))
     train_part, held_out = split_by_group(triplets, share=HELD_OUT)
@@ -127,6 +128,8 @@ def sentences(
     save_triplets(held_out, output.with_suffix(".development.jsonl"))
     for (name, licence), count in sorted(Counter((t.source, t.licence) for t in triplets).items()):
         say(f"{count:6} {name} ({licence})")
+    for clue, share in clue_scores(triplets).items():
+        say(f"{100 * share:5.1f}% told by: {clue}")
     say(f"{output}: {len(train_part)} to train on, {len(held_out)} held out")
 
 
