@@ -431,6 +431,32 @@ def test_a_large_group_is_dealt_out_over_batches():
     assert max(sum(t.group == "g0" for t in batch) for batch in batches) < 8
 
 
+def test_questions_over_the_same_two_passages_meet_in_one_batch():
+    asked = [
+        triplet(f"q{n}-{side}", f"{side}{n % 30}", f"{other}{n % 30}", f"g{n % 10}")
+        for n in range(60)
+        for side, other in ("ab", "ba")
+    ]
+    batches = plan(asked, 16, seed=1, together=4)
+    for batch in batches:
+        passages = Counter(frozenset((t.satisfying, t.violating)) for t in batch)
+        assert set(passages.values()) == {4}
+
+
+def test_a_stage_can_take_a_part_of_its_triplets(config: Config):
+    train(changed(config, most=20, epochs=1), report=silent)
+    assert log(config.output)[-1]["step"] < 3
+
+
+@pytest.mark.parametrize("able", [True, False], ids=["processor has it", "has it not"])
+def test_bfloat16_changes_the_weights_only_where_the_processor_has_it(
+    config: Config, finished: Config, monkeypatch: pytest.MonkeyPatch, able: bool
+):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": able})
+    other = train(replace(config, bfloat16=True), report=silent)
+    assert bool(moved(weights(finished.output / "model"), weights(other))) is able
+
+
 def test_a_plan_is_the_same_for_the_same_seed():
     triplets = groups([2] * 20)
     assert plan(triplets, 8, seed=1) == plan(triplets, 8, seed=1)
@@ -464,7 +490,7 @@ def test_freezing_layers_the_encoder_does_not_have_is_refused(config: Config, fr
         train(replace(config, frozen_layers=frozen), report=silent)
 
 
-@pytest.mark.parametrize("values", [{"epochs": 0}, {"batch_size": 1}], ids=["epochs", "batch_size"])
+@pytest.mark.parametrize("values", [{"epochs": 0}, {"batch_size": 1}, {"together": 0}], ids=str)
 def test_a_stage_that_would_train_nothing_is_refused(config: Config, values: dict[str, int]):
     with pytest.raises(InvalidValue, match=next(iter(values))):
         train(changed(config, **values), report=silent)
