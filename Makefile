@@ -31,7 +31,7 @@ bench: $(VENV)/.bench
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --reranker $(RERANKER) \
 		--out docs/results --into README.md
 
-# The whole recipe, raw data to model folder: two hours on two cores.
+# The whole recipe, raw data to model folder.
 MODEL ?= runs/model
 LICENCE = "MIT (bge-small-en-v1.5, BAAI; fine-tuned weights under the same terms)"
 BENCHMARKS = $(wildcard $(addprefix $(DATA)/,nevir/*.jsonl negconstraint/*.jsonl excluir/*.jsonl \

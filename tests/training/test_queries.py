@@ -95,7 +95,7 @@ def test_items_that_are_not_trained_on_are_not_read(folder: Path, name: str):
 
 def test_a_folder_without_training_items_is_named(folder: Path):
     (folder / "contrast.train.jsonl").rename(folder / "contrast.jsonl")
-    with pytest.raises(NotFound, match=r"no contrast\.train\.jsonl\* in "):
+    with pytest.raises(NotFound, match=r"no contrast\.train\*\.jsonl\* in "):
         read_queries(folder)
 
 

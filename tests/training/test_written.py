@@ -24,7 +24,7 @@ def train() -> Items:
 
 @pytest.fixture(scope="module")
 def held_out() -> Items:
-    return list(read_contrast_items(WRITTEN, "contrast.development.jsonl*"))
+    return list(read_contrast_items(WRITTEN, "contrast.development*.jsonl*"))
 
 
 @pytest.fixture(scope="module")

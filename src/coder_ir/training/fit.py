@@ -92,12 +92,18 @@ def sources(config: Config) -> list[dict[str, Any]]:
     counts = Counter(
         (triplet.source, triplet.licence)
         for stage in config.stages
-        for triplet in load_triplets(stage.triplets)
+        for triplet in _taken(stage)
     )
     return [
         {"source": source, "licence": licence, "triplets": count}
         for (source, licence), count in sorted(counts.items())
     ]
+
+
+def _taken(stage: Stage) -> list[Triplet]:
+    """What a stage trains on."""
+    triplets = load_triplets(stage.triplets)
+    return whole_groups(triplets, stage.most) if stage.most else triplets
 
 
 def software() -> str:
@@ -140,9 +146,7 @@ def _claim(config: Config) -> None:
 def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -> dict[str, float]:
     import torch
 
-    triplets = load_triplets(stage.triplets)
-    if stage.most:
-        triplets = whole_groups(triplets, stage.most)
+    triplets = _taken(stage)
     if len(triplets) < 2:
         raise InvalidValue(f"{stage.triplets} holds {len(triplets)} triplets; a stage needs two")
     held_out = load_triplets(stage.development) if stage.development else []
