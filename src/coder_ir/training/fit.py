@@ -90,9 +90,7 @@ def data_hashes(config: Config) -> dict[str, str]:
 def sources(config: Config) -> list[dict[str, Any]]:
     """How many triplets of each source and licence a run was trained on."""
     counts = Counter(
-        (triplet.source, triplet.licence)
-        for stage in config.stages
-        for triplet in _taken(stage)
+        (triplet.source, triplet.licence) for stage in config.stages for triplet in _taken(stage)
     )
     return [
         {"source": source, "licence": licence, "triplets": count}
