@@ -490,7 +490,9 @@ def test_freezing_layers_the_encoder_does_not_have_is_refused(config: Config, fr
         train(replace(config, frozen_layers=frozen), report=silent)
 
 
-@pytest.mark.parametrize("values", [{"epochs": 0}, {"batch_size": 1}, {"together": 0}], ids=str)
+@pytest.mark.parametrize(
+    "values", [{"epochs": 0}, {"batch_size": 1}, {"together": 0}, {"most": -1}], ids=str
+)
 def test_a_stage_that_would_train_nothing_is_refused(config: Config, values: dict[str, int]):
     with pytest.raises(InvalidValue, match=next(iter(values))):
         train(changed(config, **values), report=silent)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coder_ir.errors import NotFound
+from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.training.sources import (
     CANNOT_FILES,
     READERS,
@@ -72,6 +72,19 @@ class TestWritten:
             [ITEM | {"id": "conda-44-1"}, ITEM | {"id": "conda-44-2"}],
         )
         assert {t.group for t in read_written(tmp_path)} == {"conda-44"}
+
+    def test_further_questions_ask_about_the_passages_of_their_item(self, tmp_path: Path):
+        written(tmp_path / "contrast.train.jsonl", [ITEM])
+        further = {"id": "ours-1-q1", "of": "ours-1", "qa": "hush", "qb": "din"}
+        written(tmp_path / "contrast.train.more.jsonl", [further])
+        triplets = list(read_written(tmp_path))
+        assert parts(triplets)[2:] == [("hush", "Quiet.", "Loud."), ("din", "Loud.", "Quiet.")]
+        assert {t.group for t in triplets} == {"ours-1"}
+
+    def test_questions_about_an_item_that_is_not_there_are_refused(self, tmp_path: Path):
+        written(tmp_path / "contrast.jsonl", [{"id": "x-q1", "of": "x", "qa": "hush", "qb": "din"}])
+        with pytest.raises(InvalidFile, match="x-q1 asks about x, which is not before it"):
+            list(read_written(tmp_path))
 
     def test_its_source_is_told_from_public_ones(self, tmp_path: Path):
         written(tmp_path / "contrast.jsonl", [ITEM])

@@ -31,7 +31,7 @@ class Stage:
     def __post_init__(self) -> None:
         """Refuse what would train nothing."""
         # A batch of one has no negatives but its own.
-        for name, least in (("epochs", 1), ("batch_size", 2), ("together", 1)):
+        for name, least in (("most", 0), ("epochs", 1), ("batch_size", 2), ("together", 1)):
             value = getattr(self, name)
             if not isinstance(value, int) or value < least:
                 raise InvalidValue(f"{name} must be a whole number from {least} up, got {value!r}")
