@@ -194,7 +194,7 @@ _VAGUE = frozenset("some certain not might several something things could were m
 
 def _undone(words: Sequence[str], verb: str) -> str:
     """The sentence without its one not, n't or never; empty where doing so is not safe."""
-    cues = [i for i, word in enumerate(words) if _is_cue(word)]
+    cues = [i for i, word in enumerate(words) if negates(word)]
     if len(cues) != 1 or cues[0] == 0 or words[cues[0]] not in ("not", "n't", "never"):
         return ""
     at = cues[0]
@@ -277,7 +277,8 @@ _REQUESTS = (
 _BE = re.compile(r"^((?:The |An? )?(?:[\w'’()-]+ ){1,5}?)(is|are|was|were|can|will|should) (.+)\.$")
 
 
-def _is_cue(word: str) -> bool:
+def negates(word: str) -> bool:
+    """Whether a word turns round what stands beside it."""
     return word.lower() in _CUES or word.lower().endswith("n't")
 
 
@@ -297,12 +298,12 @@ def _opposed(one: str, two: str, opposites: dict[str, set[str]]) -> bool:
     gone, come = here - there, there - here
     if {"if", "since"} & (here | there):
         return False
-    negated = any(map(_is_cue, here)) != any(map(_is_cue, there))
+    negated = any(map(negates, here)) != any(map(negates, there))
     if negated:
         return len(gone) + len(come) <= 8
     if _PARTLY & (gone | come):
         return False
-    few = len(gone) <= 3 and len(come) <= 3 and not any(map(_is_cue, gone | come))
+    few = len(gone) <= 3 and len(come) <= 3 and not any(map(negates, gone | come))
     stems = {_stem(word) for word in come}
     return few and any(opposites.get(_stem(word), set()) & stems for word in gone)
 
@@ -327,7 +328,7 @@ def _asked(statement: str) -> str:
     if first in ("The", "A", "An", "In", "On", "At", "Some", "Many", "Most", "All", "No", "During"):
         body = body[0].lower() + body[1:]
     question = found and first not in ("In", "On", "At", "During", "No") and "," not in found[1]
-    if found and question and not any(map(_is_cue, _tokens(statement))):
+    if found and question and not any(map(negates, _tokens(statement))):
         subject = body[: len(found[1])]
         return f"{found[2].capitalize()} {subject}{found[3]}?"
     return pick(_REQUESTS, statement).format(body)

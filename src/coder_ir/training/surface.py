@@ -4,19 +4,15 @@ from collections.abc import Callable, Sequence
 
 from coder_ir.errors import InvalidValue
 from coder_ir.mentions import EMPTY_WORDS, stem_of, words_of
+from coder_ir.training.sources import negates
 from coder_ir.types import Triplet
 
-_NEGATIONS = frozenset(
-    "not no never none nobody nothing nowhere neither nor cannot without except unless lack lacks "
-    "lacked lacking fail fails failed refuse refuses refused unable rarely hardly seldom few "
-    "little despite unlike".split()
-)
 Clue = Callable[[Triplet, str], float]  # higher: taken for the satisfying passage
 
 
 def negations(text: str) -> int:
     """How many words of a text negate."""
-    return sum(word in _NEGATIONS or word.endswith("n't") for word in words_of(text))
+    return sum(map(negates, words_of(text)))
 
 
 def _shared_words(triplet: Triplet, passage: str) -> float:
