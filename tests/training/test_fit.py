@@ -25,7 +25,7 @@ from safetensors.torch import load_file
 from coder_ir.errors import CoderError, InvalidValue, MissingExtra, NotFound
 from coder_ir.training.config import Config, Stage
 from coder_ir.training.fit import data_hashes, develop, plan, train
-from coder_ir.training.learners import EncoderLearner
+from coder_ir.training.learners import EncoderLearner, learner_of
 from coder_ir.training.sentences import load_triplets
 from coder_ir.types import Triplet
 from tests.fake_tower import ANGLES, FakeTower, triplet
@@ -455,6 +455,28 @@ def test_bfloat16_changes_the_weights_only_where_the_processor_has_it(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": able})
     other = train(replace(config, bfloat16=True), report=silent)
     assert bool(moved(weights(finished.output / "model"), weights(other))) is able
+
+
+def test_a_rounded_stage_reads_near_what_the_layers_say(config: Config):
+    texts = ["not quiet", "the old house is quiet and the street is not very dark"]
+    tower = learner_of(config).tower
+    tower.cache(texts, done=lambda _: None)
+    plain = tower.embed(texts, train=False)
+    tower.cache(texts, done=lambda _: None, rounded=True)
+    rounded = tower.embed(texts, train=False)
+    assert not torch.equal(plain, rounded)
+    torch.testing.assert_close(plain, rounded, rtol=0, atol=0.05)
+
+
+def test_a_rounded_stage_trains_and_resumes(config: Config, tmp_path: Path):
+    rounded = replace(config.stages[0], name="rounded", rounded=True)
+    config = replace(config, stages=(config.stages[0], rounded))
+    whole = weights(train(replace(config, output=tmp_path / "whole"), report=silent))
+    with pytest.raises(KeyboardInterrupt):
+        train(config, report=stop_at("rounded step 18/24"))
+    resumed = weights(train(config, report=silent))
+    for name, tensor in whole.items():
+        torch.testing.assert_close(resumed[name], tensor, rtol=0, atol=1e-6)
 
 
 def test_a_plan_is_the_same_for_the_same_seed():

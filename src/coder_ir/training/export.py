@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +15,10 @@ from coder_ir.encoders.combined import CombinedEncoder
 from coder_ir.encoders.folder import Manifest, Pooling, Reading, Role, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder, Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
-from coder_ir.errors import InvalidValue, MissingExtra
-from coder_ir.training.bert_graph import HEAD, Shape, Weights, build, shared_layers
+from coder_ir.errors import InvalidValue
+from coder_ir.training.bert_graph import Shape, build, shared_layers
 from coder_ir.training.learners import load_head
+from coder_ir.training.rounding import quantise, weights_of
 from coder_ir.training.sentences import load_triplets
 from coder_ir.types import Encoder, Floats, Space, Triplet
 
@@ -134,7 +134,7 @@ def _graphs(
 ) -> tuple[int, dict[str, onnx.ModelProto]]:
     """How many layers the two share, and their graphs: these layers once, then each one's own."""
     shapes = [Shape.from_config(_network(e).config) for e in (topical, compatibility)]
-    weights = (_weights(topical), _weights(compatibility))
+    weights = (weights_of(_network(topical)), weights_of(_network(compatibility)))
     same = shapes[0] == shapes[1] and weights[0].keys() == weights[1].keys()
     shared = shared_layers(*weights, shapes[0].layers) if same else 0
     graphs = {}
@@ -153,7 +153,7 @@ def _verifier_graph(
     head = load_head(folder)
     network = SentenceTransformerEncoder(str(folder), runtime=Runtime())
     shape = Shape.from_config(_network(network).config)
-    same = shared_layers(_weights(topical), _weights(network), shape.layers)
+    same = shared_layers(weights_of(_network(topical)), weights_of(_network(network)), shape.layers)
     if not shared or same != shared:
         raise InvalidValue(
             f"{folder} shares {same} layers with {topical.name}, the two encoders share {shared}; "
@@ -165,33 +165,7 @@ def _verifier_graph(
             f"with {query_prefix!r}; train both with one query_prefix"
         )
     layers = range(shared, shape.layers)
-    return build(_weights(network), shape, layers, output="score", head=head)
-
-
-def quantise(graph: onnx.ModelProto, path: Path) -> None:
-    """Dynamic int8 of every matrix product, a scale a channel.
-
-    Weights keep 7 bits, so that CPUs without VNNI do not saturate.
-    """
-    try:
-        import onnx
-        from onnxruntime.quantization import QuantType, quantize_dynamic
-    except ImportError as error:
-        raise MissingExtra("Export", extra="train") from error
-    # The graph needs no shape inference or folding first; this tells the quantiser so.
-    onnx.helper.set_model_props(graph, {"onnx.infer": "onnxruntime.quant"})
-    with tempfile.TemporaryDirectory() as folder:
-        whole = Path(folder) / "whole.onnx"
-        onnx.save(graph, str(whole))
-        quantize_dynamic(
-            whole,
-            path,
-            per_channel=True,
-            reduce_range=True,
-            weight_type=QuantType.QInt8,
-            nodes_to_exclude=[HEAD],
-            extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
-        )
+    return build(weights_of(_network(network)), shape, layers, output="score", head=head)
 
 
 def compare(
@@ -296,12 +270,3 @@ def _pooling(encoder: SentenceTransformerEncoder) -> Pooling:
 
 def _network(encoder: SentenceTransformerEncoder) -> Any:
     return encoder.model[0].auto_model
-
-
-def _weights(encoder: SentenceTransformerEncoder) -> Weights:
-    state: Mapping[str, Any] = _network(encoder).state_dict()
-    return {
-        name: tensor.float().numpy()
-        for name, tensor in state.items()
-        if not name.startswith("pooler.") and tensor.is_floating_point()
-    }

@@ -158,7 +158,8 @@ def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -
     checkpoint = Checkpoint(config.output / f"checkpoint-{stage.name}.safetensors")
     step = checkpoint.load(parameters, optimiser)
     if step < len(batches) or held_out:
-        _cache(config, triplets if step < len(batches) else [], held_out, learner.tower, report)
+        read = held_out + (triplets if step < len(batches) else [])
+        _cache(config, stage, read, learner.tower, report)
     positives = positives_of(triplets)
     per_epoch = len(batches) // stage.epochs
     started, losses = time.monotonic(), []
@@ -189,12 +190,10 @@ def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -
 
 
 def _cache(
-    config: Config, triplets: list[Triplet], held_out: list[Triplet], tower: Tower, report: Report
+    config: Config, stage: Stage, triplets: list[Triplet], tower: Tower, report: Report
 ) -> None:
     texts = [
-        t
-        for x in triplets + held_out
-        for t in (config.query_prefix + x.query, x.satisfying, x.violating)
+        t for x in triplets for t in (config.query_prefix + x.query, x.satisfying, x.violating)
     ]
     total, seen = len(texts), 0
 
@@ -204,7 +203,7 @@ def _cache(
         if seen // 2000 != (seen - n) // 2000 or seen == total:
             report(f"cached the frozen layers for {seen} of {total} texts")
 
-    tower.cache(texts, done=done)
+    tower.cache(texts, done=done, rounded=stage.rounded)
 
 
 def plan(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from coder_ir.encoders.sentence_transformer import load_sentence_transformer
 from coder_ir.errors import InvalidValue, MissingExtra
+from coder_ir.training.rounding import rounded_layers
 
 if TYPE_CHECKING:
     import torch
@@ -52,6 +54,7 @@ class Tower:
         self.max_length = min(max_length, int(model.max_seq_length or max_length))
         self._cache: dict[str, torch.Tensor] = {}
         self._first: dict[str, torch.Tensor] = {}
+        self._rounded = False
         if frozen_layers < 0:
             raise InvalidValue(f"frozen_layers must be 0 or more, got {frozen_layers}")
         if frozen_layers:
@@ -82,21 +85,25 @@ class Tower:
             if parameter.requires_grad and not name.startswith("pooler.")
         ]
 
-    def cache(self, texts: Sequence[str], *, done: Callable[[int], None]) -> None:
-        """Run the frozen layers over texts once; a no-op when nothing is frozen."""
+    def cache(
+        self, texts: Sequence[str], *, done: Callable[[int], None], rounded: bool = False
+    ) -> None:
+        """Run the frozen layers over texts once; a no-op when nothing is frozen.
+
+        Rounded, they run as the exported model's do, so that the layers above learn from what they
+        will read.
+        """
         if not self.frozen_layers:
             return
-        import torch
-
-        self.network.eval()
+        if rounded != self._rounded:
+            self._rounded = rounded
+            self._cache.clear()
+            self._first.clear()
         todo = sorted({text for text in texts if text not in self._cache}, key=len)
         done(len(texts) - len(todo))
-        with torch.inference_mode():
-            for batch in chunks(todo, 64):
-                hidden, mask = self._lower(batch)
-                for text, rows, length in zip(batch, hidden, mask.sum(1).tolist(), strict=True):
-                    self._cache[text] = rows[:length].to(torch.float16).clone()
-                done(len(batch))
+        for batch, rows in self._lower(list(chunks(todo, 64)), rounded=rounded):
+            self._cache.update(zip(batch, rows, strict=True))
+            done(len(batch))
 
     def embed(self, texts: Sequence[str], *, train: bool) -> torch.Tensor:
         """Unit vectors (n_texts, dim) in the order given.
@@ -163,13 +170,49 @@ class Tower:
         tokens = self._tokens(texts)
         return network(**tokens).last_hidden_state, tokens["attention_mask"]
 
-    def _lower(self, texts: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
-        tokens = self._tokens(texts)
-        hidden = self.network.embeddings(input_ids=tokens["input_ids"])
-        bias = _attention_bias(tokens["attention_mask"])
-        for layer in self.network.encoder.layer[: self.frozen_layers]:
-            hidden = _first(layer(hidden, attention_mask=bias))
-        return hidden, tokens["attention_mask"]
+    def _lower(
+        self, batches: Sequence[Sequence[str]], *, rounded: bool
+    ) -> Iterator[tuple[Sequence[str], list[torch.Tensor]]]:
+        """Each batch and what the frozen layers make of its texts, a float16 row a token."""
+        import torch
+
+        self.network.eval()
+        threads = torch.get_num_threads() if rounded else 1  # torch has threads of its own
+        run = self._rounded_run() if rounded else self._run
+        with ThreadPoolExecutor(threads) as pool:
+            yield from zip(batches, pool.map(run, batches), strict=True)
+
+    def _run(self, texts: Sequence[str]) -> list[torch.Tensor]:
+        import torch
+
+        with torch.inference_mode():
+            tokens = self._tokens(texts)
+            hidden = self.network.embeddings(input_ids=tokens["input_ids"])
+            bias = _attention_bias(tokens["attention_mask"])
+            for layer in self.network.encoder.layer[: self.frozen_layers]:
+                hidden = _first(layer(hidden, attention_mask=bias))
+            return _token_rows(hidden, tokens["attention_mask"])
+
+    def _rounded_run(self) -> Callable[[Sequence[str]], list[torch.Tensor]]:
+        import torch
+
+        layers = rounded_layers(self.network, self.frozen_layers)
+
+        def run(texts: Sequence[str]) -> list[torch.Tensor]:
+            tokens = self._tokens(texts)
+            feed = {name: tokens[name].numpy() for name in ("input_ids", "attention_mask")}
+            hidden = torch.from_numpy(layers.run(None, feed)[0])
+            return _token_rows(hidden, tokens["attention_mask"])
+
+        return run
+
+
+def _token_rows(hidden: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
+    """The rows of each text's own tokens, in half the bytes."""
+    import torch
+
+    lengths = mask.sum(1).tolist()
+    return [rows[:n].to(torch.float16).clone() for rows, n in zip(hidden, lengths, strict=True)]
 
 
 def _products(bfloat16: bool) -> AbstractContextManager[Any]:
