@@ -13,6 +13,7 @@ from coder_ir.constraints import (
     required_words,
     shape,
 )
+from coder_ir.errors import InvalidFile
 from coder_ir.types import Constraint
 
 NOWHERE = np.zeros(2, dtype=np.float32)
@@ -224,7 +225,7 @@ def test_the_word_before_instead_is_what_is_required(query: str, word: str):
 @pytest.mark.parametrize("query", ["", "hotel", "hotels without parking", "?" * 50])
 def test_a_shape_has_one_length_for_every_query(query: str):
     form = shape(query)
-    assert form.shape == (len(FAMILIES) + 11,)
+    assert form.shape == (len(FAMILIES) + 14,)
     assert form.dtype == np.float32
     assert set(form.tolist()) <= {0.0, 1.0}
 
@@ -245,10 +246,35 @@ def test_a_statement_a_request_and_a_question_differ():
         )
     )
     # cue, strong cue, asks, requests, states, then cue with states, the same if weak, with asks,
-    # with requests; at most 4 words, at least 12
-    assert said == [1, 0, 0, 0, 1, 1, 1, 0, 0, 0, 0]
-    assert asked == [1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0]
-    assert wanted == [1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0]
+    # with requests; claims, cue with claims, the same if strong; at most 4 words, at least 12
+    assert said == [1, 0, 0, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0]
+    assert asked == [1, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
+    assert wanted == [1, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("query", "claims"),
+    [
+        ("towns without a railway are cheaper to live in", True),
+        ("Sourdough rises without yeast because the starter has its own.", True),
+        ("unlike tea, coffee can keep people awake", True),
+        ("the treaty was signed by all but Spain", True),
+        ("Bridges don't rust if they are painted", True),
+        ("towns without a railway", False),
+        ("towns that are not on the railway", False),
+        ("towns where houses cannot be bought, other than Bath", False),
+        ("what towns are not on the railway", False),
+        ("towns not on the railway, are there any?", False),
+        ("I can eat anything but nuts", False),
+        ("Find towns without a railway that is still in use", False),
+        ("things to do in Bath besides the baths", False),
+        ("painting: is it hard without lessons", False),
+        ("is", False),
+        ("", False),
+    ],
+)
+def test_a_claim_has_a_verb_of_its_own(query: str, claims: bool):
+    assert bool(shape(query)[-5]) is claims
 
 
 def test_a_shape_tells_short_and_long_queries():
@@ -345,7 +371,7 @@ def test_past_a_thousand_characters_nothing_is_read():
 
 def test_a_trained_part_reads_the_shape_and_then_the_vector():
     # log 3 for any cue, -2 log 3 for the vector's second number
-    weights = [0.0] * (len(FAMILIES) + 11 + 2)
+    weights = [0.0] * (len(FAMILIES) + 14 + 2)
     weights[len(FAMILIES)], weights[-1] = log(3), -2 * log(3)
     detector = Logistic(tuple(weights), 0.0)
     towards = np.array([0.0, 1.0], dtype=np.float32)
@@ -358,8 +384,13 @@ def test_a_trained_part_reads_the_shape_and_then_the_vector():
         assert detect(query, vector, detector).probability == pytest.approx(expected, abs=1e-6)
 
 
+def test_a_trained_part_of_another_version_is_refused_with_what_to_do():
+    with pytest.raises(InvalidFile, match=r"reads 3 numbers.* gives \d+.*train calibrate"):
+        detect("hotels", NOWHERE, Logistic((0.0,) * 3, 0.0))
+
+
 def test_a_trained_part_changes_the_probability_alone():
-    certain = Logistic((0.0,) * (len(FAMILIES) + 11 + 2), log(3))
+    certain = Logistic((0.0,) * (len(FAMILIES) + 14 + 2), log(3))
     found = detect("tabs instead of spaces", NOWHERE, certain)
     assert found.probability == pytest.approx(3 / 4)
     assert (found.cues, found.excluded) == (("instead of",), ("spaces",))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coder_ir.calibration import Logistic
+from coder_ir.errors import InvalidFile
 from coder_ir.mentions import EMPTY_WORDS, words_of
 from coder_ir.types import Constraint, Floats
 
@@ -126,6 +127,13 @@ _REQUEST = re.compile(
     re.IGNORECASE,
 )
 _STATEMENT = re.compile(r"[^?]*[a-z]\.\s*")
+# A verb with a subject before it that is nobody who asks, in no clause that describes a noun.
+_VERB = re.compile(
+    r"(?:(?!\b(?:that|which|who|whom|whose|where|when|what|how|if|i|we|you|one)\b)[^;:?])+?"
+    r"(?<=\w )(?<!\bto )(?:(?:is|are|was|were|has|have|had|do|does|did|could|would|should|can|ca|"
+    r"wo)(?:n['’]t)?|may|might|will|shall|must|cannot)\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +231,7 @@ def _shape(query: str, cues: Sequence[Cue]) -> Floats:
     found = {cue.family for cue in cues}
     words = query.split()
     asks, requests, states = _asks(query), bool(_REQUEST.match(query)), _states(query)
+    claims = not asks and not requests and _VERB.match(query) is not None
     weak = found <= {"negation", "lack", "un", "non", "less", "free", "else"}
     form = (
         bool(found),
@@ -234,6 +243,9 @@ def _shape(query: str, cues: Sequence[Cue]) -> Floats:
         bool(found) and states and weak,
         bool(found) and asks and weak,
         bool(found) and requests,
+        claims,
+        bool(found) and claims,
+        bool(found) and claims and not weak,
         len(words) <= 4,
         len(words) >= 12,
     )
@@ -264,6 +276,11 @@ def probability(query: str, vector: Floats, detector: Logistic | None) -> float:
     if detector is None:
         return 0.0 if not cues else 0.2 if _states(query) else 1.0
     features = np.concatenate([_shape(query, cues), vector])
+    if features.size != len(detector.weights):
+        raise InvalidFile(
+            f"the model's calibration reads {len(detector.weights)} numbers of a query, this "
+            f"version gives {features.size}; make it anew with: coder-ir train calibrate"
+        )
     return float(detector.probability(features[None])[0])
 
 

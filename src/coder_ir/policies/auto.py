@@ -26,7 +26,7 @@ class Auto:
     copies of each other gets the topical order as it is.
     """
 
-    strength: float = 0.5  # weight of compatibility next to topical
+    strength: float = 0.6  # weight of compatibility next to topical
     unnamed: float = 0.5  # share of the strength where a query names nothing it excludes
     exclusion: float = 0.4  # what a passage loses that goes wholly against the excluded words
     rivalry: float = 0.25  # weight of the deficit

@@ -88,10 +88,9 @@ def data_hashes(config: Config) -> dict[str, str]:
 
 
 def sources(config: Config) -> list[dict[str, Any]]:
-    """How many triplets of each source and licence a run was trained on."""
-    counts = Counter(
-        (triplet.source, triplet.licence) for stage in config.stages for triplet in _taken(stage)
-    )
+    """How many triplets of each source and licence a run was trained on, in one stage or more."""
+    distinct = {triplet for stage in config.stages for triplet in _taken(stage)}
+    counts = Counter((triplet.source, triplet.licence) for triplet in distinct)
     return [
         {"source": source, "licence": licence, "triplets": count}
         for (source, licence), count in sorted(counts.items())

@@ -73,4 +73,5 @@ def _verifier(config: dict[str, Any]) -> list[str]:
 
 def _terms(stage: dict[str, Any]) -> str:
     names = ("symmetric", "pairwise", "anchor")
-    return ", ".join(f"{name} {stage[name]:g}" for name in names if stage.get(name)) or "none"
+    terms = [f"{name} {stage[name]:g}" for name in names if stage.get(name)]
+    return ", ".join([*terms, *(["rounded"] if stage.get("rounded") else [])]) or "none"
