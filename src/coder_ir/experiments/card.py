@@ -22,8 +22,9 @@ _LIMITS = """## Limits
   walnuts that the passage never calls nuts.
 - Questions about a fact turned round, over passages that differ in one sentence, are the hardest
   (NevIR above): of two such passages the right one comes first in about sixty of a hundred.
-- The verifier buys little for many times the time of a search (table above): it was trained on
-  pairs of passages on one subject and says nothing of whether a passage is to the point.
+- The verifier buys nothing for many times the time of a search (table above): it is older than
+  the encoder, was trained on pairs of passages on one subject, and says nothing of whether a
+  passage is to the point.
 - Irony, implied preferences and quantities ("at most two flights of stairs") are not modelled.
 """
 
