@@ -341,7 +341,8 @@ class TestSearch:
     def test_each_policy_answers_best_first(self, cli: Command, sample: Path, policy: str):
         rows = cli("search", sample, QUERY, "--policy", policy, "--json").rows
         scores = [row["score"] for row in rows]
-        assert len({row["doc_id"] for row in rows}) == len(rows) == 10
+        assert len({row["doc_id"] for row in rows}) == len(rows)
+        assert len(rows) == 10 or policy == "seq"  # which drops what is below its threshold
         assert scores == sorted(scores, reverse=True)
 
     @pytest.mark.parametrize("space", ["topical", "compatibility"])

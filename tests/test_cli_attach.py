@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from coder_ir import Attached
+from coder_ir.policies.seq import Sequential
 from tests.attached.spaces import make_folder, theirs, write_texts
 from tests.attached.test_pgvector import Theirs
 from tests.conftest import Command
@@ -27,7 +28,8 @@ def test_a_folder_is_attached_and_attached_again(cli: Command, tmp_path):
     done = cli("attach", folder)
     assert f"{folder}: 1 encoded, 1 unchanged, 0 removed" in done.err
     with Attached.open(folder) as attached:
-        assert len(attached.search("a quiet place", topical=[1.0, 0.5])) == 2
+        everything = Sequential(tau=-1)
+        assert len(attached.search("a quiet place", topical=[1.0, 0.5], policy=everything)) == 2
     assert {name: theirs(folder)[name] for name in ("vectors.npy", "ids.json")} == {
         name: before[name] for name in ("vectors.npy", "ids.json")
     }

@@ -107,8 +107,8 @@ def test_compatibility_counts_less_where_the_query_names_nothing(
     assert found == pytest.approx({d: t + weight * c for d, t, c in ROWS})
 
 
-@pytest.mark.parametrize(("named", "weight"), [((), 0.25), (("x",), 0.5)], ids=["nothing", "x"])
-def test_by_default_compatibility_counts_half_of_topic_and_half_of_that_where_nothing_is_named(
+@pytest.mark.parametrize(("named", "weight"), [((), 0.3), (("x",), 0.6)], ids=["nothing", "x"])
+def test_by_default_compatibility_counts_less_than_topic_and_half_of_that_where_nothing_is_named(
     named: tuple[str, ...], weight: float
 ):
     pool = replace(pool_of(ROWS), constraint=Constraint(1.0, excluded=named))

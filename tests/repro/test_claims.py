@@ -29,22 +29,15 @@ def test_auto_shows_violations_later_than_every_other_system(data: str, other: s
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_on_nevir_it_shows_fewer_and_seq_and_union_fewer_and_later(other: str):
+def test_on_nevir_auto_seq_and_union_show_fewer_and_later(other: str):
     for system in ("auto", "seq", "union"):
         assert figure("benchmarks", "nevir-open", system, "V@2") < figure(
             "benchmarks", "nevir-open", other, "V@2"
         )
-    later = ("seq", "union") if other.startswith("ns-ir") else ("auto", "seq", "union")
-    for system in later:
+    for system in ("auto", "seq", "union"):
         assert figure("benchmarks", "nevir-open", system, "FVR@10") > figure(
             "benchmarks", "nevir-open", other, "FVR@10"
         )
-
-
-def test_on_nevir_ns_ir_shows_violations_later_than_auto():
-    assert figure("benchmarks", "nevir-open", "ns-ir, rules", "FVR@10") > figure(
-        "benchmarks", "nevir-open", "auto", "FVR@10"
-    )
 
 
 def test_on_nevir_hybrid_search_costs_auto():
@@ -78,9 +71,9 @@ def test_on_antonym_bm25_is_ahead_of_auto_and_hybrid_ahead_of_both():
 
 
 @pytest.mark.parametrize("data", ["antonym", "negation", "exclusion"])
-def test_hybrid_search_loses_nothing_on_the_diagnostic_sets(data: str):
-    assert figure("diagnostics", data, "auto, hybrid", "FVR@10") >= figure(
-        "diagnostics", data, "auto", "FVR@10"
+def test_on_the_diagnostic_sets_hybrid_search_shows_fewer(data: str):
+    assert figure("diagnostics", data, "auto, hybrid", "V@2") < figure(
+        "diagnostics", data, "auto", "V@2"
     )
 
 
