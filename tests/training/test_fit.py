@@ -206,10 +206,11 @@ def test_a_killed_run_ends_with_the_weights_of_a_whole_one(
         torch.testing.assert_close(resumed[name], tensor, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("rounded", [False, True])
 def test_a_run_killed_in_its_second_stage_ends_with_the_same_weights(
-    config: Config, tmp_path: Path
+    config: Config, tmp_path: Path, rounded: bool
 ):
-    second = replace(config.stages[0], name="second", epochs=6)
+    second = replace(config.stages[0], name="second", epochs=6, rounded=rounded)
     config = replace(config, stages=(replace(config.stages[0], epochs=2), second))
     whole = weights(train(replace(config, output=tmp_path / "whole"), report=silent))
     with pytest.raises(KeyboardInterrupt):
@@ -466,17 +467,6 @@ def test_a_rounded_stage_reads_near_what_the_layers_say(config: Config):
     rounded = tower.embed(texts, train=False)
     assert not torch.equal(plain, rounded)
     torch.testing.assert_close(plain, rounded, rtol=0, atol=0.05)
-
-
-def test_a_rounded_stage_trains_and_resumes(config: Config, tmp_path: Path):
-    rounded = replace(config.stages[0], name="rounded", rounded=True)
-    config = replace(config, stages=(config.stages[0], rounded))
-    whole = weights(train(replace(config, output=tmp_path / "whole"), report=silent))
-    with pytest.raises(KeyboardInterrupt):
-        train(config, report=stop_at("rounded step 18/24"))
-    resumed = weights(train(config, report=silent))
-    for name, tensor in whole.items():
-        torch.testing.assert_close(resumed[name], tensor, rtol=0, atol=1e-6)
 
 
 def test_a_plan_is_the_same_for_the_same_seed():
