@@ -31,8 +31,10 @@ bench: $(VENV)/.bench
 	$(BIN)/coder-ir bench --data $(DATA) --reference $(TORCH_MODEL) --reranker $(RERANKER) \
 		--out docs/results --into README.md
 
-# The whole recipe, raw data to model folder.
-MODEL ?= runs/model
+# The whole recipe, raw data to model folder. Another seed: make model RUNS=runs/seed47 SEED=47
+RUNS ?= runs
+MODEL ?= $(RUNS)/model
+SEEDED = $(if $(SEED),--seed $(SEED))
 LICENCE = "MIT (bge-small-en-v1.5, BAAI; fine-tuned weights under the same terms)"
 BENCHMARKS = $(wildcard $(addprefix $(DATA)/,nevir/*.jsonl negconstraint/*.jsonl excluir/*.jsonl \
 	scifact/*.jsonl nfcorpus/*.jsonl))
@@ -40,10 +42,10 @@ model: $(VENV)/.train
 	$(BIN)/coder-ir data wordnet -o recipes/triplets/wordnet.jsonl
 	$(BIN)/coder-ir data sentences recipes $(wildcard $(DATA)/training) --cap 400 \
 		$(addprefix --away ,$(BENCHMARKS)) -o recipes/triplets/sentences.jsonl
-	$(BIN)/coder-ir train recipes/small.toml --base $(TORCH_MODEL)
-	$(BIN)/coder-ir train recipes/verifier.toml
-	$(BIN)/coder-ir train export runs/small/model -o $(MODEL) --topical $(TORCH_MODEL) \
-		--verifier runs/verifier/model --name coder-small-en --licence $(LICENCE) --check recipes/triplets/sentences.development.jsonl
+	$(BIN)/coder-ir train recipes/small.toml --base $(TORCH_MODEL) -o $(RUNS)/small $(SEEDED)
+	$(BIN)/coder-ir train recipes/verifier.toml --base $(RUNS)/small/model -o $(RUNS)/verifier $(SEEDED)
+	$(BIN)/coder-ir train export $(RUNS)/small/model -o $(MODEL) --topical $(TORCH_MODEL) \
+		--verifier $(RUNS)/verifier/model --name coder-small-en --licence $(LICENCE) --check recipes/triplets/sentences.development.jsonl
 	$(BIN)/coder-ir train calibrate $(MODEL) --written recipes/written \
 		--triplets recipes/triplets/sentences.jsonl
 

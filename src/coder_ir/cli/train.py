@@ -35,6 +35,11 @@ def run(
     base: Annotated[
         str | None, typer.Option(help="Base encoder in place of the file's: name or folder.")
     ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder of the run in place of the file's."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed in place of the file's.")] = None,
 ) -> None:
     """Run or resume the training a TOML file describes.
 
@@ -43,9 +48,9 @@ def run(
     from coder_ir.training.config import load_config
     from coder_ir.training.fit import train
 
-    settings = load_config(config)
-    settings = replace(settings, base=base) if base else settings
-    folder = train(settings, report=say)
+    asked = {"base": base, "output": output and output.resolve(), "seed": seed}
+    other = {name: value for name, value in asked.items() if value is not None}
+    folder = train(replace(load_config(config), **other), report=say)
     say(f"finished: {folder}\nnext: coder-ir train export {folder} -o my-model --topical BASE")
 
 
