@@ -48,9 +48,14 @@ def run(
     from coder_ir.training.config import load_config
     from coder_ir.training.fit import train
 
-    asked = {"base": base, "output": output and output.resolve(), "seed": seed}
-    other = {name: value for name, value in asked.items() if value is not None}
-    folder = train(replace(load_config(config), **other), report=say)
+    settings = load_config(config)
+    settings = replace(
+        settings,
+        base=settings.base if base is None else base,
+        output=settings.output if output is None else output.resolve(),
+        seed=settings.seed if seed is None else seed,
+    )
+    folder = train(settings, report=say)
     say(f"finished: {folder}\nnext: coder-ir train export {folder} -o my-model --topical BASE")
 
 
