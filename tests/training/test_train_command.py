@@ -4,11 +4,15 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from coder_ir.cli.app import app
 from coder_ir.types import Triplet
 from tests.training.conftest import THINGS
+
+pytest.importorskip("torch", reason="needs torch: the extra train")
+pytest.importorskip("sentence_transformers", reason="needs torch: the extra train")
 
 Opposites = Callable[[Sequence[str]], list[Triplet]]
 
