@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
 RERANKER ?= ../shared/models/ms-marco-MiniLM-L12-int8-onnx
 
-.PHONY: demo demo-page test check check-large bench model docs clean
+.PHONY: demo demo-page test check check-large bench triplets model verifier docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/coder-ir demo
@@ -38,16 +38,29 @@ SEEDED = $(if $(SEED),--seed $(SEED))
 LICENCE = "MIT (bge-small-en-v1.5, BAAI; fine-tuned weights under the same terms)"
 BENCHMARKS = $(wildcard $(addprefix $(DATA)/,nevir/*.jsonl negconstraint/*.jsonl excluir/*.jsonl \
 	scifact/*.jsonl nfcorpus/*.jsonl))
-model: $(VENV)/.train
+EXPORTED = --name coder-small-en --licence $(LICENCE) --check recipes/triplets/sentences.development.jsonl
+CALIBRATED = --written recipes/written --triplets recipes/triplets/sentences.jsonl
+triplets: $(VENV)/.train
 	$(BIN)/coder-ir data wordnet -o recipes/triplets/wordnet.jsonl
 	$(BIN)/coder-ir data sentences recipes $(wildcard $(DATA)/training) --cap 400 \
 		$(addprefix --away ,$(BENCHMARKS)) -o recipes/triplets/sentences.jsonl
+
+model: triplets
 	$(BIN)/coder-ir train recipes/small.toml --base $(TORCH_MODEL) -o $(RUNS)/small $(SEEDED)
-	$(BIN)/coder-ir train recipes/verifier.toml --base $(RUNS)/small/model -o $(RUNS)/verifier $(SEEDED)
-	$(BIN)/coder-ir train export $(RUNS)/small/model -o $(MODEL) --topical $(TORCH_MODEL) \
-		--verifier $(RUNS)/verifier/model --name coder-small-en --licence $(LICENCE) --check recipes/triplets/sentences.development.jsonl
-	$(BIN)/coder-ir train calibrate $(MODEL) --written recipes/written \
-		--triplets recipes/triplets/sentences.jsonl
+	$(BIN)/coder-ir train export $(RUNS)/small/model -o $(MODEL) --topical $(TORCH_MODEL) $(EXPORTED)
+	$(BIN)/coder-ir train calibrate $(MODEL) $(CALIBRATED)
+
+# The model of the package with a verifier beside it, for verify= and --verify.
+VERIFIED ?= $(RUNS)/verified
+UNPACKED = $(RUNS)/unpacked
+verifier: triplets
+	rm -rf $(UNPACKED)
+	$(BIN)/coder-ir model export $(UNPACKED)/compatibility
+	$(BIN)/coder-ir model export $(UNPACKED)/topical --topical
+	$(BIN)/coder-ir train recipes/verifier.toml --base $(UNPACKED)/compatibility -o $(RUNS)/verifier $(SEEDED)
+	$(BIN)/coder-ir train export $(UNPACKED)/compatibility -o $(VERIFIED) --topical $(UNPACKED)/topical \
+		--verifier $(RUNS)/verifier/model $(EXPORTED)
+	$(BIN)/coder-ir train calibrate $(VERIFIED) $(CALIBRATED)
 
 docs: $(VENV)/.dev
 	$(BIN)/typer coder_ir.cli.app utils docs --name coder-ir --title "Command line" --output docs/cli.md

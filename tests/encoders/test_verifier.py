@@ -172,7 +172,7 @@ def without(plan: ExportPlan, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_folder_without_a_verifier_is_refused_with_advice(without: Path):
     encoder = load_encoder(str(without), runtime=ONE)
-    said = rf"verify needs a model with a verifier, which '{without}' is not; .*built-in model"
+    said = rf"verify needs a model with a verifier, which '{without}' is not; .*train export"
     with pytest.raises(InvalidValue, match=said):
         load_verifier(encoder)
     with pytest.raises(InvalidValue, match="has no verifier"):

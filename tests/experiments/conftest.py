@@ -4,10 +4,8 @@ The fake encoder counts `word` in both spaces, `word-` in the topical one alone 
 compatibility one alone. Equal scores go by ascending id.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from coder_ir.datasets.registry import BENCHMARKS
@@ -15,7 +13,7 @@ from coder_ir.datasets.testset import TestSet
 from coder_ir.encoders import Runtime
 from coder_ir.errors import NotFound
 from coder_ir.experiments.setup import Setup
-from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING, Document, Qrels, Query, Scores
+from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING, Document, Qrels, Query
 from tests.conftest import FakeEncoder
 from tests.token_encoder import FakeTokenEncoder
 
@@ -48,13 +46,6 @@ ABSENT = {
 }
 
 
-class Undecided:
-    """A verifier that leaves every cosine as it is."""
-
-    def read(self, query: str, passages: Sequence[str]) -> Scores:
-        return np.zeros(len(passages))
-
-
 def said(message: str) -> None:
     assert message
 
@@ -82,7 +73,6 @@ def loaded(monkeypatch: pytest.MonkeyPatch, encoder: FakeEncoder) -> Loaded:
         monkeypatch.setattr(f"coder_ir.{module}.load_encoder", load)
     for module in ("retriever", "experiments.detection"):
         monkeypatch.setattr(f"coder_ir.{module}.load_calibration", lambda model: None)
-    monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda encoder: Undecided())
     return calls
 
 

@@ -263,7 +263,7 @@ class TestParsing:
                 "tau must be between -1 and 1, got 7",
             ),
             ('policy = "topical"', 'policy = "magic"', "magic"),
-            ('policy = "topical"', 'verify = "20"', "verify is a number of hits, got '20'"),
+            ('policy = "topical"', 'rerank = "20"', "rerank is a number of hits, got '20'"),
             ('note = "A note."', "queries = 0", "queries must be at least 1, got 0"),
             ('"FVR@10"', '"FVR@20"', "FVR@20 looks deeper than the 10 hits that are kept"),
             ('policy = "topical"', 'model = "huge"', "a model is one of .*, got 'huge'"),

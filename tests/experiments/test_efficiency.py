@@ -26,7 +26,7 @@ STEP = 360  # seconds
 FREE = {"calls": 0, "tokens": 0, "dollars": 0}
 SYSTEMS = [
     *("topical", "bm25", "hyde, rules", "ns-ir, rules", "deo, rules", "compatibility alone"),
-    *("seq", "union", "auto", "auto, verify 20", "auto, hybrid"),
+    *("seq", "union", "auto", "auto, hybrid"),
 ]
 BLANK = ("–",) * 6
 Measured = Callable[..., Table]

@@ -68,7 +68,7 @@ class TestAnswered:
             {"policy": "compatibility"},
             {"policy": "seq"},
             {"tokens": 8},
-            {"verify": 1},
+            {"hybrid": True},
             {"model": "torch"},
         ],
         ids=str,

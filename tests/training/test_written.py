@@ -180,7 +180,7 @@ def test_no_passage_that_was_added_shares_eight_words_in_a_row_with_a_benchmark(
 def test_items_that_share_words_with_negconstraint_are_left_out_of_the_triplets(shared: Path):
     path = Path(__file__).parents[2] / "recipes" / "triplets" / "sentences.jsonl"
     if not path.is_file():
-        pytest.skip("the triplets were not built on this machine: make model")
+        pytest.skip("the triplets were not built on this machine: make triplets")
     away = {
         run for text in texts_in([shared / "data/negconstraint/corpus.jsonl"]) for run in runs(text)
     }

@@ -16,8 +16,8 @@ def bench(
             help="development, settings, recipe, detection, risk, diagnostics, survival, "
             "benchmarks, nevir, negconstraint, beir, torch, encoders, separation, reranker, "
             "verifier, sensitivity, efficiency, encoding, search, ann, kinds, serving, kill, "
-            "probe, goals, card, results; default: all but settings, recipe, torch, ann, kinds, "
-            "serving and probe.",
+            "probe, goals, card, results; default: all but settings, recipe, torch, verifier, "
+            "ann, kinds, serving and probe.",
             metavar="[NAME]...",
         ),
     ] = None,

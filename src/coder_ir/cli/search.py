@@ -47,8 +47,8 @@ MaxRisk = Annotated[
 Verify = Annotated[
     int,
     typer.Option(
-        help="Documents, from the top, that a cross-encoder reads with the query; slow, and with "
-        "the built-in model not better yet."
+        help="Documents, from the top, that a cross-encoder reads with the query; slow. Needs a "
+        "model folder with a verifier, which the built-in model does not have."
     ),
 ]
 Alpha = Annotated[float | None, typer.Option(help="Weight of the topical side (seq, union).")]

@@ -79,7 +79,7 @@ def load_verifier(encoder: Encoder) -> Verifier:
     if not isinstance(encoder, OnnxEncoder) or encoder.manifest.verifier is None:
         raise InvalidValue(
             f"verify needs a model with a verifier, which {encoder.spec!r} is not; leave it out, "
-            f"or use the {BUILT_IN} model"
+            "or use a model folder written by: coder-ir train export --verifier"
         )
     return OnnxVerifier(encoder)
 

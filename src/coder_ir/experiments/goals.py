@@ -143,7 +143,8 @@ def measure_goals(setup: Setup, report: Report) -> Table:
         rows=tuple(rows),
         notes=(
             "One setting for everything; the figures are those of the tables beside this one. Two "
-            "settings of auto were chosen with NevIR's figures in view, one with NegConstraint's.",
+            "settings of auto were chosen with NevIR's figures in view, one with NegConstraint's. "
+            "verify: with the verifier that `make verifier` trains, which the package leaves out.",
         ),
         figures={
             "goals": [

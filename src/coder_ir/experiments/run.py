@@ -72,8 +72,8 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "card": compose_card,
     "results": compose_results,
 }
-# Long, or in need of a quiet machine or a language model.
-WHEN_NAMED = ("settings", "recipe", "torch", "ann", "kinds", "serving", "probe")
+# Long, or in need of a quiet machine, a language model or a model with a verifier.
+WHEN_NAMED = ("settings", "recipe", "torch", "verifier", "ann", "kinds", "serving", "probe")
 _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tables
 
 

@@ -58,7 +58,6 @@ class System:
     settings: Mapping[str, float] = field(default_factory=dict)  # of the policy
     model: str = "built-in"  # or TOPICAL+COMPATIBILITY, each as `located` knows it
     tokens: int | None = None  # a document is cut to; None splits it into passages
-    verify: int = 0  # hits the verifier reads
     rerank: int = 0  # hits the cross-encoder orders anew
 
     @property
@@ -80,9 +79,8 @@ def check_system(system: System) -> None:
     for side in system.model.split("+"):
         if side.strip() not in _MODELS:
             raise InvalidValue(f"a model is one of {', '.join(_MODELS)}, got {side!r}")
-    for name in ("verify", "rerank"):
-        if not isinstance(getattr(system, name), int) or getattr(system, name) < 0:
-            raise InvalidValue(f"{name} is a number of hits, got {getattr(system, name)!r}")
+    if not isinstance(system.rerank, int) or system.rerank < 0:
+        raise InvalidValue(f"rerank is a number of hits, got {system.rerank!r}")
 
 
 def benchmark(data: str, setup: Setup, most: int | None = None) -> TestSet:
@@ -197,7 +195,7 @@ def searcher(
     """
     first: Searcher
     if system.system == "coder":
-        options = SearchOptions(policy=system.chosen_policy, verify=system.verify)
+        options = SearchOptions(policy=system.chosen_policy)
         first = Asking(retriever, options)
     else:
         base = Indexed(retriever.encoder, retriever.store)

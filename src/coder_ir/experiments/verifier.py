@@ -54,7 +54,8 @@ def measure_verifier(setup: Setup, report: Report) -> Table:
         notes=(
             f"{'; '.join(sizes)}. Percent, 95% bootstrap interval; time is the median of whole "
             "searches, one at a time, in the same run. Neither was trained on; what a logit of the "
-            "verifier counts for was chosen on the development topics.",
+            "verifier counts for was chosen on the development topics. The package has no "
+            "verifier; `make verifier` writes its model with one beside the same vectors.",
         ),
         figures=figures,
     )
