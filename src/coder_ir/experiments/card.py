@@ -22,8 +22,8 @@ _LIMITS = """## Limits
   walnuts that the passage never calls nuts.
 - Questions about a fact turned round, over passages that differ in one sentence, are the hardest
   (NevIR above): of two such passages the right one comes first in about sixty of a hundred.
-- There is no verifier in the model: one trained over the same layers buys nothing on our own
-  topics for many times the time of a search (table above).
+- There is no verifier in the model: one trained over the same layers changes the figures on our
+  own topics by less than their intervals, for some thirty times the time (table above).
 - The figures are one seed's. Another seed of the same recipe has a pairwise accuracy on NevIR of
   34.7 in place of 37.5 and puts the satisfying passage first in 78.7% of our own queries in place
   of 80.2% (docs/encoder-log.md in the repository).
