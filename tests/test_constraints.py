@@ -10,6 +10,7 @@ from coder_ir.constraints import (
     FAMILIES,
     detect,
     find_cues,
+    read,
     required_words,
     shape,
 )
@@ -310,6 +311,49 @@ def test_what_is_detected_holds_cues_excluded_and_required_words():
 def test_a_cue_that_rules_out_nothing_by_name_adds_no_phrase():
     found = detect("What else did Turing invent", NOWHERE, None)
     assert (found.cues, found.excluded) == (("What else",), ())
+
+
+@pytest.mark.parametrize(
+    ("query", "excluded", "topic"),
+    [
+        (
+            "How did the Renaissance change travel (excluding advances in navigation)? And art?",
+            ("navigation",),
+            "How did the Renaissance change travel? And art?",
+        ),
+        (
+            "the career of Marie Curie (without her years in Warsaw), in brief",
+            ("her years in Warsaw",),
+            "the career of Marie Curie, in brief",
+        ),
+        (
+            "poems of the sea (excluding sonnets, odes and ballads) for children",
+            ("sonnets", "odes", "ballads"),
+            "poems of the sea for children",
+        ),
+        ('plays by Ibsen (except "Ghosts") and Chekhov', ("Ghosts",), "plays by Ibsen and Chekhov"),
+        ("laptop (not Apple, under 900)", ("Apple",), "laptop (under 900)"),
+    ],
+)
+def test_an_aside_in_brackets_is_ruled_out_as_a_whole(
+    query: str, excluded: tuple[str, ...], topic: str
+):
+    found = read(query)
+    assert (found.excluded, found.topic) == (excluded, topic)
+
+
+@pytest.mark.parametrize(
+    ("query", "excluded"),
+    [
+        ("effects of the Reformation, excluding its impact on art", "art"),
+        ("Vancouver's housing crisis, leaving out the role of tourism", "tourism"),
+        ("Farragut's career except for his part in the siege of Charleston", "the siege"),
+        ("essay on Nietzsche without referencing Zarathustra", "Zarathustra"),
+        ("steel towers without the use of concrete", "concrete"),
+    ],
+)
+def test_words_that_only_say_in_what_way_a_thing_matters_are_left_out(query: str, excluded: str):
+    assert find_cues(query)[0].excluded.startswith(excluded)
 
 
 def test_things_joined_by_and_or_are_excluded_one_by_one():

@@ -8,7 +8,7 @@ import numpy as np
 
 from coder_ir.calibration import Logistic
 from coder_ir.errors import InvalidFile
-from coder_ir.mentions import EMPTY_WORDS, words_of
+from coder_ir.mentions import ASKING_WORDS, EMPTY_WORDS, words_of
 from coder_ir.types import Constraint, Floats
 
 _MENTION = (
@@ -101,7 +101,12 @@ _END = re.compile(
     re.IGNORECASE,
 )
 _LEAD = re.compile(
-    r"(?:any|all|information|info|details?|mention|references?|on|about|regarding|concerning|"
+    # "the role of tourism", "his part in the war": what is ruled out is the tourism, the war
+    r"(?:(?:the|its|their|his|her|any|all)\s+)?(?:later\s+|early\s+|earlier\s+)?"
+    r"(?:roles?|part|use|uses|impact|effects?|influence|contributions?|portrayal|discussions?|"
+    r"discussing|referencing|involvement|participation|success|advance(?:ment)?s|importance)\s+"
+    r"(?:of|on|in|about|to)\s+|"
+    r"(?:discussing|referencing|any|all|information|info|details?|mention|references?|on|about|regarding|concerning|"
     r"related|talking|going into|to|of|into|anything|things?|stuff|be|been|being|have|has|"
     r"includ(?:e|ing)|mention(?:ing)?)\s+",
     re.IGNORECASE,
@@ -109,9 +114,9 @@ _LEAD = re.compile(
 _HANGING = re.compile(
     r"(?:[\s,]+(?:and|or|nor|but|with|in|of|at|to|for|that|which|who|are|is|please))+$", re.I
 )
-_ASKING = frozenset("who what which when where why how i we you me us please".split())
 _READ = 1000  # characters of a query that are looked at
-_AND = re.compile(r"\s+(?:and|or|nor|&)\s+", re.IGNORECASE)
+_AND = re.compile(r",\s+(?:(?:and|or|nor)\s+)?|\s+(?:and|or|nor|&)\s+", re.IGNORECASE)
+_OPENED = re.compile(r"[(\[]\s*(?:but\s+|and\s+)?$")
 _TITLE_STARTS = ("no", "never", "without", "neither", "don't", "can't", "skip", "everything but")
 _WHY = re.compile(r"\s*(?:why|how come)\b", re.IGNORECASE)
 _QUOTED = re.compile(r"\s*[\"“‘«](?P<inside>[^\"”’»]{2,}?)[\"”’»]")
@@ -188,7 +193,9 @@ def _cue(query: str, family: str, match: re.Match[str], upto: int) -> Cue:
         return Cue(family, match[0], "", start, end)  # what follows is asked for
     if family in _INSIDE:
         return Cue(family, match[0], match["x"].strip(), start, end)
-    excluded = _excluded(query[end:upto])
+    # "(excluding his part in the war)" ends with its bracket; "(not Apple, under 900)" before it.
+    aside = family in ("exception", "omission") and _OPENED.search(query, 0, start) is not None
+    excluded = _excluded(query[end:upto], aside=aside)
     after = query.find(excluded, end) + len(excluded) if excluded else end
     return Cue(family, match[0], excluded, start, after)
 
@@ -204,14 +211,14 @@ def _is_name(query: str, start: int, end: int) -> bool:
     return titled and follows is not None and follows["next"].isupper()
 
 
-def _excluded(rest: str) -> str:
+def _excluded(rest: str, *, aside: bool) -> str:
     """The phrase that follows a cue, without words that only lead up to it."""
     while (lead := _LEAD.match(rest.lstrip())) is not None:
         rest = rest.lstrip()[lead.end() :]
     if (quoted := _QUOTED.match(rest)) is not None:
         return quoted["inside"].strip()
     rest = rest.lstrip()
-    end = _END.search(rest, 1)
+    end = re.search(r"[)\]]", rest) if aside else _END.search(rest, 1)
     phrase = rest[: end.start()] if end else rest
     return _HANGING.sub("", phrase.strip(" \"'“”‘’"))
 
@@ -308,8 +315,8 @@ def without_exclusions(query: str, cues: Sequence[Cue]) -> str:
         if cue.excluded:
             kept += query[at : cue.start]
             at = max(at, cue.end)
-    rest = re.sub(r"[\"“”]", " ", kept + query[at:])
-    rest = re.sub(r"\s+(?=[,.?!])", "", re.sub(r"\s+", " ", rest))
+    rest = re.sub(r"[(\[]\s*[)\]]", " ", re.sub(r"[\"“”]", " ", kept + query[at:]))
+    rest = re.sub(r"\s+(?=[,.?!])|,\s*(?=[.?!])|(?<=[(\[])\s*,\s*", "", re.sub(r"\s+", " ", rest))
     rest = _HANGING.sub("", re.sub(r",(?:\s*,)+", ",", rest).strip(" ,;."))
-    left = [word for word in words_of(rest) if word not in EMPTY_WORDS | _ASKING]
+    left = [word for word in words_of(rest) if word not in EMPTY_WORDS | ASKING_WORDS]
     return rest if at and left else ""

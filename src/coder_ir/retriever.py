@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from coder_ir.calibration import Calibration
+from coder_ir.copies import TellsApart, told_apart
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder, load_verifier
 from coder_ir.encoders.sparing import encode_queries
@@ -220,8 +221,7 @@ class Retriever:
                 a required one.
             max_risk: drop what breaks the constraint with a probability above this.
             explain: find the sentence that decided each hit's compatibility.
-            verify: documents, from the top, that a cross-encoder reads together with the query
-                before they are ranked anew; many times slower, for a little more order.
+            verify: documents, from the top, that a cross-encoder reads with the query; slow.
         """
         options = SearchOptions(
             k, policy, n, where, exclude, require, mode, max_risk, explain, verify
@@ -324,8 +324,7 @@ class Retriever:
 
         def read(positions: Sequence[int]) -> Scores:
             part = pool.part(positions)
-            texts = passage_texts(part, self.store.get)
-            logits = verifier.read(options.worded(query), texts)
+            logits = verifier.read(options.worded(query), passage_texts(part, self.store.get))
             return reading(part.compatibility, logits)
 
         return verified(pool, order, policy, first=options.verify, read=read)
@@ -337,7 +336,7 @@ class Retriever:
         return self.verifier
 
     def pool(self, asked: Asked, policy: Policy, *, where: Sequence[Condition] = ()) -> Candidates:
-        """What a policy is given for a query: candidates, both scores, the constraint's words."""
+        """What a policy is given for a query: candidates, their scores, the constraint's words."""
         constraint, n = asked.constraint, asked.options.pool_size
         words = lexical_query(asked.query, constraint)
         # Conditions come before any cut, and only the store can tell what meets them.
@@ -347,15 +346,23 @@ class Retriever:
             asked.vectors, n=n, spaces=policy.spaces, where=where, also=matched
         )
 
-        pool = against(replace(found, constraint=constraint), asked, self.store.get)
-        if not self.lexical:
-            return pool
-
         def both(scores: Scores) -> Scores:
             return fused_ranks(scores, found.doc_ids, matched)
 
-        topic = None if pool.topic is None else both(pool.topic)
-        return replace(pool, topical=both(pool.topical), cosine=pool.topical, topic=topic)
+        found = replace(found, constraint=constraint)
+        pool = against(found, asked, self.store.get, words="" if self.lexical else words)
+        if self.lexical:
+            topic = None if pool.topic is None else both(pool.topic)
+            pool = replace(pool, topical=both(pool.topical), cosine=pool.topical, topic=topic)
+        if not isinstance(policy, TellsApart):
+            return pool
+        return told_apart(
+            pool,
+            asked.vectors.compatibility[0],
+            twin=policy.twin,
+            texts=lambda part: passage_texts(part, self.store.get),
+            encode=lambda texts: self.encoder.encode(texts, kind="document").compatibility,
+        )
 
     def get(self, doc_id: str) -> Document:
         """One document by its id."""

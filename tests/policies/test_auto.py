@@ -22,6 +22,7 @@ def pool_of(
     breach: Sequence[float] | None = None,
     topic: Sequence[float] | None = None,
     angles: Sequence[float] | None = None,
+    apart: Sequence[float] | None = None,
 ) -> Candidates:
     """Topical vectors are given as angles in a plane; twin = 0.9 is 0.45 of them."""
     ids, topical, compatibility = zip(*scored, strict=True) if scored else ((), (), ())
@@ -34,6 +35,7 @@ def pool_of(
         topic=None if topic is None else np.array(topic, dtype=np.float64),
         breach=None if breach is None else np.array(breach, dtype=np.float64),
         rows=None if angles is None else np.stack([np.cos(angles), np.sin(angles)], axis=1),
+        apart=None if apart is None else np.array(apart, dtype=np.float64),
     )
 
 
@@ -177,6 +179,26 @@ def test_near_copies_are_found_in_a_pool_larger_than_a_block():
     found = scores(Auto(rivalry=0.5, twin=0.9999995).order(pool), pool)
     assert [name for name, score in found.items() if score < 0.5] == ["1499"]
     assert found["1499"] == pytest.approx(0.3)
+
+
+NOT_READ = float("nan")
+
+
+def test_near_copies_lose_by_what_they_lack_where_they_differ_as_well():
+    # b lacks 0.1 as a whole, a lacks 0.4 of what only it says; c is no copy of theirs.
+    rows = [("a", 0.7, 0.6), ("b", 0.7, 0.5), ("c", 0.7, 0.9)]
+    pool = pool_of(rows, angles=[0, 0.1, 2], apart=[0.2, 0.6, 0.9])
+    found = scores(PLAIN.order(pool), pool)
+    assert list(found) == ["c", "b", "a"]
+    assert found == pytest.approx({"c": 0.7, "b": 0.65, "a": 0.5})
+
+
+@pytest.mark.parametrize(
+    "apart", [None, [NOT_READ, NOT_READ], [0.9, NOT_READ], [NOT_READ, 0.9]], ids=str
+)
+def test_a_copy_that_was_not_read_is_held_against_no_difference(apart: list[float] | None):
+    pool = pool_of([("a", 0.7, 0.6), ("b", 0.7, 0.5)], angles=[0, 0.1], apart=apart)
+    assert scores(PLAIN.order(pool), pool) == pytest.approx({"a": 0.7, "b": 0.65})
 
 
 def test_a_pool_nobody_compared_has_no_near_copies():

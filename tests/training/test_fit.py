@@ -449,6 +449,17 @@ def test_a_stage_can_take_a_part_of_its_triplets(config: Config):
     assert log(config.output)[-1]["step"] < 3
 
 
+@pytest.mark.parametrize(("crops", "steps"), [(False, 2), (True, 4)])
+def test_a_stage_can_also_read_what_near_copies_alone_say(
+    config: Config, written: Written, crops: bool, steps: int
+):
+    things = [f"Thing {number}." for number in range(32)]
+    copies = [Triplet(f"no {t}", f"{t} Shut.", f"{t} Open.", t, "s", "l") for t in things]
+    stage = replace(config.stages[0], triplets=written(copies), epochs=1, crops=crops)
+    train(replace(config, stages=(stage,)), report=silent)
+    assert log(config.output)[-1]["step"] == steps
+
+
 @pytest.mark.parametrize("able", [True, False], ids=["processor has it", "has it not"])
 def test_bfloat16_changes_the_weights_only_where_the_processor_has_it(
     config: Config, finished: Config, monkeypatch: pytest.MonkeyPatch, able: bool

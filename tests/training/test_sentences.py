@@ -7,7 +7,13 @@ from typing import Any
 import pytest
 
 from coder_ir.errors import InvalidFile, NotFound
-from coder_ir.training.sentences import gather, load_triplets, save_triplets, split_by_group
+from coder_ir.training.sentences import (
+    cropped,
+    gather,
+    load_triplets,
+    save_triplets,
+    split_by_group,
+)
 from coder_ir.training.sources import CANNOT_FILES
 from coder_ir.types import Triplet
 from tests.conftest import SHARED
@@ -222,3 +228,29 @@ class TestPublishedSources:
         kept = gather(root, cap=100, seed=1, away=away)
         counts = Counter(t.source for t in kept if not t.source.startswith("written"))
         assert set(counts.values()) == {100}
+
+
+class TestCropped:
+    def test_near_copies_are_cut_to_the_sentences_that_differ(self):
+        good, bad = (
+            "Set in 1931. It is shut. A toll house.",
+            "Set in 1931. It is open. A toll house.",
+        )
+        one = Triplet("which is closed", good, bad, "g", "s", "l")
+        other = Triplet("which can be crossed", bad, good, "g", "s", "l")
+        assert [(t.query, t.satisfying, t.violating) for t in cropped([one, other])] == [
+            ("which is closed", "It is shut.", "It is open."),
+            ("which can be crossed", "It is open.", "It is shut."),
+        ]
+
+    def test_group_source_and_licence_stay(self):
+        whole = Triplet("q", "A. B.", "A. C.", "g", "s", "l")
+        assert [(t.group, t.source, t.licence) for t in cropped([whole])] == [("g", "s", "l")]
+
+    @pytest.mark.parametrize(
+        ("good", "bad"),
+        [("A. B.", "C. D."), ("A.", "A. B."), ("A. B.", "A.")],
+        ids=["nothing shared", "all of it shared", "all of the other shared"],
+    )
+    def test_passages_that_are_no_copies_have_no_crop(self, good: str, bad: str):
+        assert cropped([Triplet("q", good, bad, "g", "s", "l")]) == []

@@ -60,8 +60,8 @@ def _margins(retriever: Retriever, data: TestSet) -> dict[str, dict[str, float]]
     All documents are ranked, so that every policy has the same pool.
     """
     margins: dict[str, dict[str, float]] = {name: {} for name in POLICIES}
-    both = POLICIES["union"]
-    for query, pool in pools(retriever, data, both, SearchOptions(n=len(data.documents))):
+    all_of_them = SearchOptions(n=len(data.documents))
+    for query, pool in pools(retriever, data, POLICIES["auto"], all_of_them):
         for name, policy in POLICIES.items():
             order = [pool.doc_ids[verdict.position] for verdict in policy.order(pool).kept]
             margins[name][query.query_id] = _places_ahead(order, query, data)

@@ -17,7 +17,7 @@ _VARIANTS: dict[str, Policy] = {
     "three quarters of the breach": Auto(exclusion=0.3),
     "half more breach": Auto(exclusion=0.6),
     "no deficit": Auto(rivalry=0),
-    "twice the deficit": Auto(rivalry=0.5),
+    "twice the deficit": Auto(rivalry=0.25),
     "near-copies from .90": Auto(twin=0.90),
     "no near-copies": Auto(twin=1.01),
     "sooner sure (.3 to .7)": Auto(doubt=0.3, sure=0.7),

@@ -40,7 +40,7 @@ _DIGESTED = (".py", ".xz", ".gz", ".jsonl")
 _NOT_ENCODING = (
     *("policies", "baselines", "constraints.py", "mentions.py", "searching.py", "retriever.py"),
     *("calibration.py", "errors.py", "__init__.py", "__main__.py", "conditions.py", "llm"),
-    *("lexical.py", "folders.py", "hybrid.py", "explaining.py"),
+    *("lexical.py", "folders.py", "hybrid.py", "explaining.py", "copies.py"),
 )
 _NOT_SEARCH = ("cli", "experiments", "training", "metrics", "datasets", "serve")
 

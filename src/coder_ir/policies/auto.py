@@ -22,14 +22,15 @@ class Auto:
 
     Near-copies (topical cosine of at least `twin`) are what topic cannot tell apart, whatever the
     query: they share the best topic among them, and each loses by its deficit, what its
-    compatibility lacks to the best of its copies. So an ordinary query over documents that are no
-    copies of each other gets the topical order as it is.
+    compatibility lacks to the best of its copies, of the whole passage and once more of what it
+    says that a copy does not, where that was read. So an ordinary query over documents that are
+    no copies of each other gets the topical order as it is.
     """
 
     strength: float = 0.6  # weight of compatibility next to topical
     unnamed: float = 0.5  # share of the strength where a query names nothing it excludes
     exclusion: float = 0.4  # what a passage loses that goes wholly against the excluded words
-    rivalry: float = 0.25  # weight of the deficit
+    rivalry: float = 0.125  # weight of the deficit
     twin: float = 0.93  # in [-1, 1]
     doubt: float = 0.45  # probability up to which a query counts as an ordinary one
     sure: float = 0.85  # probability from which a constraint counts in full
@@ -57,7 +58,7 @@ class Auto:
             topic=level,
             compatibility=weight * pool.compatibility,
             breach=np.zeros(len(pool)) if pool.breach is None else share * pool.breach,
-            deficit=best - pool.compatibility,
+            deficit=best - pool.compatibility + self._lacking_apart(pool),
         )
         scores = np.round(
             parts.topic
@@ -81,6 +82,15 @@ class Auto:
     def _names(self, pool: Candidates) -> bool:
         """Whether the query, or its caller, names something to keep away from or to hold to."""
         return pool.constraint is not None and bool(pool.constraint.phrases)
+
+    def _lacking_apart(self, pool: Candidates) -> Scores:
+        """What each passage lacks to its best copy where they differ; 0 if it was not read."""
+        if pool.apart is None:
+            return np.zeros(len(pool))
+        read = ~np.isnan(pool.apart)
+        known = np.where(read, pool.apart, -1.0)  # no cosine is lower
+        (best,) = self._best_of_copies(pool, known)
+        return np.where(read, best - known, 0.0)
 
     def _best_of_copies(self, pool: Candidates, *scores: Scores) -> list[Scores]:
         """Each score, raised to the highest among a passage's near-copies and itself."""

@@ -1,15 +1,25 @@
 """The pool behind a ranking, with all that a policy needs to rank it elsewhere."""
 
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated
 
+import numpy as np
 from pydantic import BaseModel, Field
 
+from coder_ir.copies import near_copies
 from coder_ir.mentions import EMPTY_WORDS, stem_of, words_of
 from coder_ir.policies import Auto, Union
 from coder_ir.retriever import Retriever
 from coder_ir.searching import Asked, passage_texts, risks
 from coder_ir.serve.schemas import ConstraintOut, PassageOut
 from coder_ir.types import Candidates, Scores
+
+
+@dataclass(frozen=True)
+class _ForAny(Union):
+    """Brings candidates for every policy, and reads near-copies as `auto` wants them read."""
+
+    twin: float = Auto().twin
 
 
 class CandidateOut(BaseModel):
@@ -31,6 +41,9 @@ class CandidateOut(BaseModel):
         float | None, Field(description="How far it goes against the words ruled out, in [0, 1].")
     ]
     risk: float | None
+    apart: Annotated[
+        float | None, Field(description="Compatibility of what a near-copy does not say, if read.")
+    ]
     copies: Annotated[list[int], Field(description="Positions of its near-copies, and its own.")]
 
 
@@ -46,7 +59,7 @@ class PoolOut(BaseModel):
 
 def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
     """The n best documents of each space for a query."""
-    pool = retriever.pool(asked, Union(), where=asked.options.conditions)
+    pool = retriever.pool(asked, _ForAny(), where=asked.options.conditions)
     documents = retriever.store.get(pool.doc_ids)
     texts = passage_texts(pool, lambda _: documents)
     risk = risks(pool, retriever.calibration)
@@ -64,6 +77,7 @@ def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
             topic=_at(pool.topic, i),
             breach=_at(pool.breach, i),
             risk=_at(risk, i),
+            apart=_at(pool.apart, i),
             copies=copies[i],
         )
         for i, document in enumerate(documents)
@@ -77,14 +91,13 @@ def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
 
 
 def _at(scores: Scores | None, i: int) -> float | None:
-    return None if scores is None else float(scores[i])
+    return None if scores is None or np.isnan(scores[i]) else float(scores[i])
 
 
 def _near_copies(pool: Candidates) -> list[list[int]]:
     if pool.rows is None or not len(pool):
         return [[i] for i in range(len(pool))]
-    alike: Any = pool.rows @ pool.rows.T >= Auto().twin
-    return [row.nonzero()[0].tolist() for row in alike]
+    return [np.flatnonzero(row).tolist() for row in near_copies(pool.rows, Auto().twin)]
 
 
 def _named(phrases: tuple[str, ...], texts: list[str]) -> list[str]:

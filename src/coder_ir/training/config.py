@@ -24,6 +24,7 @@ class Stage:
     together: int = 2  # triplets of one group that share a batch; those over two passages are cheap
     learning_rate: float = 2e-5
     rounded: bool = False  # frozen layers in int8, as the exported model runs them
+    crops: bool = False  # each triplet over near-copies also with only the sentences that differ
     warmup: float = 0.1  # share of the stage's steps
     anchor: float = 0.0  # weight of staying at the base encoder's similarity of unrelated texts
     pairwise: float = 0.0  # weight of the loss over satisfying against violating alone

@@ -20,7 +20,7 @@ from coder_ir.training.config import Config, Stage
 from coder_ir.training.learners import Learner, learner_of
 from coder_ir.training.loss import positives_of
 from coder_ir.training.model_card import write_model_card
-from coder_ir.training.sentences import load_triplets, whole_groups
+from coder_ir.training.sentences import cropped, load_triplets, whole_groups
 from coder_ir.training.tower import Tower
 from coder_ir.types import Triplet
 
@@ -144,6 +144,8 @@ def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -
     import torch
 
     triplets = _taken(stage)
+    if stage.crops:
+        triplets += cropped(triplets)
     if len(triplets) < 2:
         raise InvalidValue(f"{stage.triplets} holds {len(triplets)} triplets; a stage needs two")
     held_out = load_triplets(stage.development) if stage.development else []

@@ -104,11 +104,14 @@ function auto({ candidates, constraint }, s) {
     one.topic === null ? one.topical : (1 - share) * one.topical + share * one.topic);
   const highest = (values, one) => Math.max(...one.copies.map((i) => values[i]));
   const compatibility = candidates.map((one) => one.compatibility);
+  const apart = candidates.map((one) => one.apart ?? -Infinity);
+  const behind = (one) => highest(compatibility, one) - one.compatibility
+    + (one.apart === null ? 0 : highest(apart, one) - one.apart);
   const parts = candidates.map((one) => ({
     level: highest(topic, one),
     gain: weight * one.compatibility,
     breach: share * (one.breach ?? 0),
-    deficit: highest(compatibility, one) - one.compatibility,
+    deficit: behind(one),
   }));
   const scores = parts.map(({ level, gain, breach, deficit }) =>
     rounded(level + gain - s.exclusion * breach - s.rivalry * deficit));

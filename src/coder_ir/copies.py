@@ -1,0 +1,76 @@
+"""Near-copies: passages that topic cannot tell apart, and what each says that another does not."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coder_ir.mentions import split_sentences
+from coder_ir.types import Candidates, Floats, Policy
+from coder_ir.vectors import best_first, cosine
+
+_FIRST = 20  # passages, from the top by topic, among which near-copies are told apart
+Texts = Callable[[Candidates], list[str]]  # the words of each passage of a pool
+Rows = Callable[[Sequence[str]], Floats]  # texts to their compatibility vectors
+
+
+@runtime_checkable
+class TellsApart(Policy, Protocol):
+    """A policy that holds near-copies against each other and wants to know where they differ."""
+
+    @property
+    def twin(self) -> float:
+        """Topical cosine from which two passages are near-copies, in [-1, 1]."""
+
+
+def near_copies(rows: Floats, twin: float) -> NDArray[np.bool_]:
+    """Which of n unit rows are copies of which, each of itself too; (n, n)."""
+    return np.asarray(rows @ rows.T >= twin)
+
+
+def own_words(texts: Sequence[str], copies: NDArray[np.bool_]) -> list[str]:
+    """Of each text the sentences that one of its copies lacks; "" where no copy lacks any."""
+    sentences = [split_sentences(text) for text in texts]
+    held = [set(parts) for parts in sentences]
+    return [
+        " ".join(
+            sentence
+            for sentence in parts
+            if any(sentence not in held[j] for j in np.flatnonzero(copies[i]))
+        )
+        for i, parts in enumerate(sentences)
+    ]
+
+
+def told_apart(
+    pool: Candidates, query: Floats, *, twin: float, texts: Texts, encode: Rows
+) -> Candidates:
+    """The pool with how compatible near-copies among its first passages are where they differ.
+
+    A long passage's vector holds little of the one clause that a copy has otherwise. So each copy
+    is read again by the sentences that another lacks, `query` being the query's compatibility
+    vector. One that has no such sentence is not read; one that shares none keeps its score.
+    """
+    first = best_first(pool.topical, pool.doc_ids, _FIRST)
+    if pool.rows is None or not first:
+        return pool
+    copies = near_copies(pool.rows[first], twin)
+    some = copies.sum(axis=1) > 1  # one more than itself
+    chosen = [i for i, any_copy in zip(first, some, strict=True) if any_copy]
+    if not chosen:
+        return pool
+    whole = texts(pool.part(chosen))
+    apart = np.full(len(pool), np.nan)
+    places: dict[str, list[int]] = {}  # what to encode, and for which passages
+    for i, text, own in zip(chosen, whole, own_words(whole, copies[some][:, some]), strict=True):
+        if own == " ".join(split_sentences(text)):
+            apart[i] = pool.compatibility[i]
+        elif own:
+            places.setdefault(own, []).append(i)
+    if places:
+        scores = cosine(encode(list(places)), query)
+        for score, positions in zip(scores, places.values(), strict=True):
+            apart[positions] = score
+    return replace(pool, apart=apart)

@@ -1,0 +1,144 @@
+"""Near-copies are read again by what one says and another does not."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from coder_ir import Document, Retriever
+from coder_ir.copies import TellsApart, near_copies, own_words, told_apart
+from coder_ir.policies import POLICIES, Auto
+from coder_ir.searching import SearchOptions
+from coder_ir.types import Candidates, Floats, Passage, Span
+
+BOTH = np.ones((2, 2), dtype=np.bool_)
+QUERY = np.array([1, 0], dtype=np.float32)
+
+
+class Reader:
+    """Encodes "yes" along the query and everything else across it; remembers what it was given."""
+
+    def __init__(self) -> None:
+        self.read: list[str] = []
+
+    def __call__(self, texts: Sequence[str]) -> Floats:
+        self.read += texts
+        return np.array([[1, 0] if "yes" in t else [0, 1] for t in texts], dtype=np.float32)
+
+
+def pool_of(angles: Sequence[float], topical: Sequence[float] | None = None) -> Candidates:
+    size = len(angles)
+    return Candidates(
+        doc_ids=[f"d{i:02}" for i in range(size)],
+        passages=[Passage(0, Span(0, 1))] * size,
+        topical=np.array(topical if topical is not None else [0.5] * size),
+        compatibility=np.arange(size) / 100,
+        rows=np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32),
+    )
+
+
+def read(pool: Candidates, texts: Sequence[str], reader: Reader) -> list[float | None]:
+    """`apart` of each passage, None where it was not read."""
+    by_id = dict(zip(pool.doc_ids, texts, strict=True))
+    found = told_apart(
+        pool, QUERY, twin=0.9, texts=lambda p: [by_id[d] for d in p.doc_ids], encode=reader
+    )
+    if found.apart is None:
+        return []
+    return [None if np.isnan(value) else float(value) for value in found.apart]
+
+
+class TestOwnWords:
+    def test_are_the_sentences_that_the_copy_lacks(self):
+        one, other = "A stays. B is old. C stays.", "A stays. B is new. C stays."
+        assert own_words([one, other], BOTH) == ["B is old.", "B is new."]
+
+    def test_of_three_are_those_that_any_copy_lacks(self):
+        texts = ["A. B.", "A. C.", "A. B. D."]
+        assert own_words(texts, np.ones((3, 3), dtype=np.bool_)) == ["B.", "C.", "B. D."]
+
+    def test_are_none_where_the_copy_says_all_of_it_and_more(self):
+        assert own_words(["A.", "A. B."], BOTH) == ["", "B."]
+
+    def test_are_none_of_a_text_that_has_no_copy(self):
+        assert own_words(["A.", "B."], np.eye(2, dtype=np.bool_)) == ["", ""]
+
+
+def test_near_copies_begin_at_the_twin_cosine():
+    rows = np.array([[1, 0], [0.6, 0.8], [0, 1]], dtype=np.float32)
+    assert near_copies(rows, 0.6).tolist() == [
+        [True, True, False],
+        [True, True, True],
+        [False, True, True],
+    ]
+
+
+class TestToldApart:
+    def test_each_copy_is_scored_by_what_only_it_says(self):
+        reader = Reader()
+        texts = ["Both. Says yes.", "Both. Says no.", "Another matter: yes."]
+        assert read(pool_of([0, 0.1, 2]), texts, reader) == [1, 0, None]
+        assert reader.read == ["Says yes.", "Says no."]
+
+    def test_a_pool_without_copies_costs_nothing(self):
+        reader = Reader()
+        pool = pool_of([0, 1, 2])
+        assert read(pool, ["yes", "no", "yes"], reader) == []
+        assert reader.read == []
+
+    def test_identical_texts_are_not_read(self):
+        reader = Reader()
+        assert read(pool_of([0, 0]), ["Same.", "Same."], reader) == [None, None]
+        assert reader.read == []
+
+    def test_copies_that_share_no_sentence_keep_their_score(self):
+        reader = Reader()
+        assert read(pool_of([0, 0]), ["One yes.", "Other no."], reader) == [0, 0.01]
+        assert reader.read == []
+
+    def test_the_same_words_of_two_passages_are_encoded_once(self):
+        reader = Reader()
+        texts = ["Both. Says yes.", "Both. Says no.", "Both. Says yes."]
+        assert read(pool_of([0, 0, 0]), texts, reader) == [1, 0, 1]
+        assert reader.read == ["Says yes.", "Says no."]
+
+    def test_only_the_first_twenty_by_topic_are_read(self):
+        reader = Reader()
+        topical = np.linspace(0.9, 0.1, 30)
+        texts = [f"Both. Number {i}." for i in range(30)]
+        found = read(pool_of([0.0] * 30, topical), texts, reader)
+        assert [value is not None for value in found] == [True] * 20 + [False] * 10
+
+    def test_an_empty_pool_and_one_without_vectors_stay_as_they_are(self):
+        assert read(pool_of([]), [], Reader()) == []
+        pool = pool_of([0, 0])
+        bare = Candidates(pool.doc_ids, pool.passages, pool.topical, pool.compatibility)
+        assert read(bare, ["A. B.", "A. C."], Reader()) == []
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_of_the_named_policies_only_auto_wants_copies_told_apart(name: str):
+    assert isinstance(POLICIES[name], TellsApart) == (name == "auto")
+
+
+def test_a_search_tells_long_copies_apart_by_the_sentence_that_differs(tmp_path):
+    """The built-in model: two reports that differ in one of eight sentences."""
+    report = (
+        "The Orrin footbridge was put up in 1931 by a firm from Leeds. It is forty metres long. "
+        "Its deck is of larch, its cables are of steel. {} The toll house is now a tea room. "
+        "A plaque names the nine men who built it. The river floods most springs. The nearest "
+        "station is two miles off."
+    )
+    closed = report.format("Since the winter of 2009 nobody has been allowed to walk across.")
+    open_ = report.format("Since the winter of 2009 everybody has been free to walk across.")
+    with Retriever.open(tmp_path / "index") as retriever:
+        retriever.add([Document("closed", closed), Document("open", open_)])
+        asked = retriever.prepare(["Which footbridge is shut?"], [SearchOptions()])[0]
+        pool = retriever.pool(asked, Auto())
+        assert pool.apart is not None
+        assert pool.apart[0] > pool.apart[1]
+        for query, first in (
+            ("Which footbridge is shut to walkers?", "closed"),
+            ("Which footbridge is open to walkers?", "open"),
+        ):
+            assert retriever.search(query)[0].doc_id == first
