@@ -21,9 +21,9 @@ class Reader:
     def __init__(self) -> None:
         self.read: list[str] = []
 
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        self.read += texts
-        return np.array([[1, 0] if "yes" in t else [0, 1] for t in texts], dtype=np.float32)
+    def __call__(self, text: str) -> Floats:
+        self.read.append(text)
+        return np.array([1, 0] if "yes" in text else [0, 1], dtype=np.float32)
 
 
 def pool_of(angles: Sequence[float], topical: Sequence[float] | None = None) -> Candidates:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coder_ir.hybrid import by_words, fused_ranks, lexical_query
+from coder_ir.hybrid import fused_ranks, lexical_query
 from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Constraint, Document
@@ -37,52 +37,6 @@ from tests.conftest import FakeEncoder
 )
 def test_the_matched_words_leave_out_what_is_ruled_out(query, constraint, words):
     assert " ".join(lexical_query(query, constraint).split()) == words
-
-
-class TestByWords:
-    def test_a_rare_word_counts_for_more_than_a_common_one(self):
-        texts = ["harbour town", "harbour museum", "harbour market"]
-        assert by_words("harbour museum", texts, ["a", "b", "c"])[0] == "b"
-
-    def test_any_form_of_a_word_counts(self):
-        texts = ["museums of the sea", "a muse", "of the sea"]
-        assert by_words("museum", texts, ["a", "b", "c"]) == ["a"]
-
-    def test_words_that_say_nothing_are_not_looked_for(self):
-        assert by_words("what is the", ["what is the sea", "the sea"], ["a", "b"]) == []
-
-    @pytest.mark.parametrize(
-        ("words", "texts"), [("", ["sea"]), ("sea", [])], ids=["words", "texts"]
-    )
-    def test_without_words_or_texts_nothing_is_found(self, words: str, texts: list[str]):
-        assert by_words(words, texts, ["a"][: len(texts)]) == []
-
-    def test_a_document_counts_by_its_best_passage(self):
-        texts = ["sea", "harbour museum sea", "harbour sea"]
-        assert by_words("harbour museum", texts, ["a", "a", "b"]) == ["a", "b"]
-
-    def test_equal_matches_go_by_id(self):
-        assert by_words("sea", ["sea", "sea", "land"], ["b", "a", "c"]) == ["a", "b"]
-
-    def test_characters_of_a_pattern_are_only_letters(self):
-        assert by_words("c++ (beta", ["c++ beta", "plain"], ["a", "b"]) == ["a"]
-
-    def test_the_order_is_that_of_bm25s(self):
-        # Words of five letters that are their own stems, so that lengths in characters and in
-        # words are in proportion.
-        import bm25s
-
-        random = np.random.default_rng(3)
-        vocabulary = [a + b + "lom" for a in "bdfgk" for b in "ai"]
-        texts = [" ".join(random.choice(vocabulary, 40 + 40 * (i % 2))) for i in range(20)]
-        ids = [f"d{i:02}" for i in range(20)]
-        asked = vocabulary[:4]
-        index = bm25s.BM25(method="lucene", k1=1.2, b=0.75)
-        index.index([text.split() for text in texts], show_progress=False)
-        expected = index.get_scores(asked)
-        order = sorted(range(20), key=lambda i: (-expected[i], ids[i]))
-        found = by_words(" ".join(asked), texts, ids)
-        assert found == [ids[i] for i in order if expected[i] > 0]
 
 
 def test_documents_come_in_the_order_of_their_reciprocal_ranks():

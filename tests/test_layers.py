@@ -18,8 +18,8 @@ GROUPS = (
     ("errors", "types"),
     ("vectors", "calibration", "mentions", "conditions"),
     ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
-    ("copies", "folders", "hybrid"),
-    ("searching", "explaining", "lexical"),
+    ("copies", "folders"),
+    ("searching", "hybrid", "explaining", "lexical"),
     ("retriever", "baselines", "training", "remote", "attached"),
     # `client` speaks to `serve` over HTTP alone and returns the retriever's types.
     ("experiments", "serve", "client", "distributed"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from coder_ir.calibration import Logistic
 from coder_ir.errors import InvalidFile
-from coder_ir.mentions import ASKING_WORDS, EMPTY_WORDS, words_of
+from coder_ir.mentions import EMPTY_WORDS, words_of
 from coder_ir.types import Constraint, Floats
 
 _MENTION = (
@@ -114,6 +114,7 @@ _LEAD = re.compile(
 _HANGING = re.compile(
     r"(?:[\s,]+(?:and|or|nor|but|with|in|of|at|to|for|that|which|who|are|is|please))+$", re.I
 )
+_ASKING = frozenset("who what which when where why how i we you me us please".split())
 _READ = 1000  # characters of a query that are looked at
 _AND = re.compile(r",\s+(?:(?:and|or|nor)\s+)?|\s+(?:and|or|nor|&)\s+", re.IGNORECASE)
 _OPENED = re.compile(r"[(\[]\s*(?:but\s+|and\s+)?$")
@@ -318,5 +319,5 @@ def without_exclusions(query: str, cues: Sequence[Cue]) -> str:
     rest = re.sub(r"[(\[]\s*[)\]]", " ", re.sub(r"[\"“”]", " ", kept + query[at:]))
     rest = re.sub(r"\s+(?=[,.?!])|,\s*(?=[.?!])|(?<=[(\[])\s*,\s*", "", re.sub(r"\s+", " ", rest))
     rest = _HANGING.sub("", re.sub(r",(?:\s*,)+", ",", rest).strip(" ,;."))
-    left = [word for word in words_of(rest) if word not in EMPTY_WORDS | ASKING_WORDS]
+    left = [word for word in words_of(rest) if word not in EMPTY_WORDS | _ASKING]
     return rest if at and left else ""

@@ -13,7 +13,7 @@ from coder_ir.vectors import best_first, cosine
 
 _FIRST = 20  # passages, from the top by topic, among which near-copies are told apart
 Texts = Callable[[Candidates], list[str]]  # the words of each passage of a pool
-Rows = Callable[[Sequence[str]], Floats]  # texts to their compatibility vectors
+Row = Callable[[str], Floats]  # a text to its compatibility vector
 
 
 @runtime_checkable
@@ -45,13 +45,15 @@ def own_words(texts: Sequence[str], copies: NDArray[np.bool_]) -> list[str]:
 
 
 def told_apart(
-    pool: Candidates, query: Floats, *, twin: float, texts: Texts, encode: Rows
+    pool: Candidates, query: Floats, *, twin: float, texts: Texts, encode: Row
 ) -> Candidates:
     """The pool with how compatible near-copies among its first passages are where they differ.
 
     A long passage's vector holds little of the one clause that a copy has otherwise. So each copy
     is read again by the sentences that another lacks, `query` being the query's compatibility
-    vector. One that has no such sentence is not read; one that shares none keeps its score.
+    vector. One that has no such sentence is not read; one that shares none keeps its score. What
+    is read is encoded alone: in int8 a vector depends on what else is in its batch, by about as
+    much as such sentences differ.
     """
     first = best_first(pool.topical, pool.doc_ids, _FIRST)
     if pool.rows is None or not first:
@@ -69,8 +71,6 @@ def told_apart(
             apart[i] = pool.compatibility[i]
         elif own:
             places.setdefault(own, []).append(i)
-    if places:
-        scores = cosine(encode(list(places)), query)
-        for score, positions in zip(scores, places.values(), strict=True):
-            apart[positions] = score
+    for own, positions in places.items():
+        apart[positions] = cosine(encode(own)[None], query)[0]
     return replace(pool, apart=apart)

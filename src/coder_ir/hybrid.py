@@ -1,18 +1,16 @@
 """The words of a query beside its vector: what to look for, and how the two ranks become one."""
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 
-from coder_ir.mentions import ASKING_WORDS, EMPTY_WORDS, stem_of, words_of
+from coder_ir.mentions import stem_of, words_of
 from coder_ir.types import Constraint, Scores
 from coder_ir.vectors import best_first, ranks
 
 _STEP = 1e-9  # keeps documents of equal cosines in their order
 _SMOOTHING = 60  # of reciprocal rank fusion (Cormack et al., 2009)
-_K1, _B = 1.2, 0.75  # of BM25: how soon a repeated word counts no more, how much length counts
 
 
 def lexical_query(query: str, constraint: Constraint) -> str:
@@ -32,33 +30,6 @@ def lexical_query(query: str, constraint: Constraint) -> str:
 
 def _without_word(text: str, stem: str) -> str:
     return re.sub(r"[\w'’]+", lambda m: "" if stem_of(m[0].lower()) == stem else m[0], text)
-
-
-def by_words(words: str, texts: Sequence[str], doc_ids: Sequence[str]) -> list[str]:
-    """Documents whose passages hold words of a text, best first by BM25 among these passages.
-
-    How rare a word is they tell by themselves: what all of a pool speak of tells none from another.
-    """
-    asked = (word for word in words_of(words) if word not in EMPTY_WORDS | ASKING_WORDS)
-    stems = {stem_of(word) for word in asked}
-    if not stems or not texts:
-        return []
-    form = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(stems)))})[\w'’]*", re.IGNORECASE)
-    counts = [
-        Counter(stem for word in form.findall(text) if (stem := stem_of(word.lower())) in stems)
-        for text in texts
-    ]
-    held = Counter(stem for count in counts for stem in count)
-    rare = {stem: np.log1p((len(texts) - n + 0.5) / (n + 0.5)) for stem, n in held.items()}
-    lengths = np.array([max(1, len(text)) for text in texts])
-    damped = _K1 * (1 - _B + _B * lengths / lengths.mean())
-    best: dict[str, float] = {}
-    for doc_id, count, damp in zip(doc_ids, counts, damped, strict=True):
-        score = sum(rare[stem] * n * (_K1 + 1) / (n + damp) for stem, n in count.items())
-        best[doc_id] = max(best.get(doc_id, 0.0), float(score))
-    documents = [doc_id for doc_id, score in best.items() if score > 0]
-    order = best_first([best[doc_id] for doc_id in documents], documents, len(documents))
-    return [documents[i] for i in order]
 
 
 def fused_ranks(scores: Scores, doc_ids: Sequence[str], matched: Sequence[str]) -> Scores:

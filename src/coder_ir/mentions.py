@@ -6,7 +6,6 @@ from functools import lru_cache
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _WORD_OR_COMMA = re.compile(rf"{_WORD.pattern}|,")
 _CLAUSE_END = re.compile(r"[.!?;:\n]|\b(?:but|though|while)\b", re.IGNORECASE)
-ASKING_WORDS = frozenset("who what which when where why how i we you me us please".split())
 EMPTY_WORDS = frozenset(
     "a an the of in on at to for from by with and or nor any all some one ones that this those "
     "these it its their his her our my your is are was were be been being do does did has have "

@@ -349,8 +349,7 @@ class Retriever:
         def both(scores: Scores) -> Scores:
             return fused_ranks(scores, found.doc_ids, matched)
 
-        found = replace(found, constraint=constraint)
-        pool = against(found, asked, self.store.get, words="" if self.lexical else words)
+        pool = against(replace(found, constraint=constraint), asked, self.store.get)
         if self.lexical:
             topic = None if pool.topic is None else both(pool.topic)
             pool = replace(pool, topical=both(pool.topical), cosine=pool.topical, topic=topic)
@@ -361,7 +360,7 @@ class Retriever:
             asked.vectors.compatibility[0],
             twin=policy.twin,
             texts=lambda part: passage_texts(part, self.store.get),
-            encode=lambda texts: self.encoder.encode(texts, kind="document").compatibility,
+            encode=lambda text: self.encoder.encode([text], kind="document").compatibility[0],
         )
 
     def get(self, doc_id: str) -> Document:

@@ -11,7 +11,6 @@ from coder_ir.calibration import Calibration
 from coder_ir.conditions import parse_condition
 from coder_ir.constraints import probability, read
 from coder_ir.errors import InvalidValue
-from coder_ir.hybrid import by_words, fused_ranks
 from coder_ir.intake import check_text
 from coder_ir.mentions import mention
 from coder_ir.policies import policy_named
@@ -193,21 +192,14 @@ def breaches(constraint: Constraint, texts: Sequence[str], likeness: Scores) -> 
     return np.asarray(about.max(axis=1))
 
 
-def against(pool: Candidates, asked: Asked, fetch: Texts, *, words: str = "") -> Candidates:
-    """The pool with what its words and vectors say of the constraint's phrases, if it has any.
-
-    The topic that is left is found by its vector and, where given, by `words` that it asks for.
-    """
+def against(pool: Candidates, asked: Asked, fetch: Texts) -> Candidates:
+    """The pool with what its words and vectors say of the constraint's phrases, if it has any."""
     phrases = asked.constraint.phrases
     if not phrases or not len(pool) or pool.rows is None:
         return pool
     likeness = np.stack([cosine(pool.rows, said) for said in asked.said[: len(phrases)]], axis=1)
-    texts = passage_texts(pool, fetch)
-    breach = breaches(asked.constraint, texts, likeness)
-    if not asked.constraint.topic:
-        return replace(pool, breach=breach)
-    topic = cosine(pool.rows, asked.said[-1])
-    topic = fused_ranks(topic, pool.doc_ids, by_words(words, texts, pool.doc_ids))
+    breach = breaches(asked.constraint, passage_texts(pool, fetch), likeness)
+    topic = cosine(pool.rows, asked.said[-1]) if asked.constraint.topic else None
     return replace(pool, breach=breach, topic=topic)
 
 

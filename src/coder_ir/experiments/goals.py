@@ -142,9 +142,10 @@ def measure_goals(setup: Setup, report: Report) -> Table:
         columns=("what", "asked", "found", "holds"),
         rows=tuple(rows),
         notes=(
-            "One setting for everything; the figures are those of the tables beside this one. Two "
-            "settings of auto were chosen with NevIR's figures in view, one with NegConstraint's. "
-            "verify: with the verifier that `make verifier` trains, which the package leaves out.",
+            "One setting for everything; the figures are those of the tables beside this one. "
+            "Three settings of auto were chosen with NevIR's figures in view, one with "
+            "NegConstraint's. verify: with the verifier that `make verifier` trains, which the "
+            "package leaves out.",
         ),
         figures={
             "goals": [

@@ -22,15 +22,16 @@ class Auto:
 
     Near-copies (topical cosine of at least `twin`) are what topic cannot tell apart, whatever the
     query: they share the best topic among them, and each loses by its deficit, what its
-    compatibility lacks to the best of its copies, of the whole passage and once more of what it
-    says that a copy does not, where that was read. So an ordinary query over documents that are
+    compatibility lacks to the best of its copies, of the whole passage and, less, of what it says
+    that a copy does not, where that was read. So an ordinary query over documents that are
     no copies of each other gets the topical order as it is.
     """
 
     strength: float = 0.6  # weight of compatibility next to topical
-    unnamed: float = 0.5  # share of the strength where a query names nothing it excludes
+    unnamed: float = 0.6  # share of the strength where a query names nothing it excludes
     exclusion: float = 0.4  # what a passage loses that goes wholly against the excluded words
-    rivalry: float = 0.125  # weight of the deficit
+    rivalry: float = 0.17  # weight of the deficit
+    apart: float = 0.5  # what a deficit where copies differ counts beside that of the whole
     twin: float = 0.93  # in [-1, 1]
     doubt: float = 0.45  # probability up to which a query counts as an ordinary one
     sure: float = 0.85  # probability from which a constraint counts in full
@@ -39,7 +40,7 @@ class Auto:
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict each other."""
-        for setting in ("strength", "unnamed", "exclusion", "rivalry"):
+        for setting in ("strength", "unnamed", "exclusion", "rivalry", "apart"):
             if getattr(self, setting) < 0:
                 raise InvalidValue(f"{setting} must not be negative, got {getattr(self, setting)}")
         if not 0 <= self.doubt < self.sure <= 1:
@@ -58,7 +59,7 @@ class Auto:
             topic=level,
             compatibility=weight * pool.compatibility,
             breach=np.zeros(len(pool)) if pool.breach is None else share * pool.breach,
-            deficit=best - pool.compatibility + self._lacking_apart(pool),
+            deficit=best - pool.compatibility + self.apart * self._lacking_apart(pool),
         )
         scores = np.round(
             parts.topic

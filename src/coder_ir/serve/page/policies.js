@@ -106,7 +106,7 @@ function auto({ candidates, constraint }, s) {
   const compatibility = candidates.map((one) => one.compatibility);
   const apart = candidates.map((one) => one.apart ?? -Infinity);
   const behind = (one) => highest(compatibility, one) - one.compatibility
-    + (one.apart === null ? 0 : highest(apart, one) - one.apart);
+    + (one.apart === null ? 0 : s.apart * (highest(apart, one) - one.apart));
   const parts = candidates.map((one) => ({
     level: highest(topic, one),
     gain: weight * one.compatibility,
