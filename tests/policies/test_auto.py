@@ -109,8 +109,8 @@ def test_compatibility_counts_less_where_the_query_names_nothing(
     assert found == pytest.approx({d: t + weight * c for d, t, c in ROWS})
 
 
-@pytest.mark.parametrize(("named", "weight"), [((), 0.3), (("x",), 0.6)], ids=["nothing", "x"])
-def test_by_default_compatibility_counts_less_than_topic_and_half_of_that_where_nothing_is_named(
+@pytest.mark.parametrize(("named", "weight"), [((), 0.36), (("x",), 0.6)], ids=["nothing", "x"])
+def test_by_default_compatibility_counts_less_than_topic_and_less_still_where_nothing_is_named(
     named: tuple[str, ...], weight: float
 ):
     pool = replace(pool_of(ROWS), constraint=Constraint(1.0, excluded=named))
@@ -188,9 +188,9 @@ def test_near_copies_lose_by_what_they_lack_where_they_differ_as_well():
     # b lacks 0.1 as a whole, a lacks 0.4 of what only it says; c is no copy of theirs.
     rows = [("a", 0.7, 0.6), ("b", 0.7, 0.5), ("c", 0.7, 0.9)]
     pool = pool_of(rows, angles=[0, 0.1, 2], apart=[0.2, 0.6, 0.9])
-    found = scores(PLAIN.order(pool), pool)
+    found = scores(replace(PLAIN, apart=0.75).order(pool), pool)
     assert list(found) == ["c", "b", "a"]
-    assert found == pytest.approx({"c": 0.7, "b": 0.65, "a": 0.5})
+    assert found == pytest.approx({"c": 0.7, "b": 0.65, "a": 0.55})  # 0.5 x 0.1, 0.5 x 0.75 x 0.4
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_the_pool_stays_as_it_was():
         assert (old == new).all()
 
 
-@pytest.mark.parametrize("setting", ["strength", "exclusion", "rivalry"])
+@pytest.mark.parametrize("setting", ["strength", "unnamed", "exclusion", "rivalry", "apart"])
 def test_a_negative_weight_is_refused(setting: str):
     with pytest.raises(InvalidValue, match=f"{setting} must not be negative, got -0.1"):
         Auto(**{setting: -0.1})

@@ -13,23 +13,28 @@ from coder_ir.training.sentences import HELD_OUT, split_by_group, texts_in
 from coder_ir.training.sources import item_group, read_contrast_items, read_jsonl, read_written
 
 WRITTEN = Path(__file__).parents[2] / "recipes" / "written"
+NEXT = WRITTEN.parent / "next" / "written"
 PASSAGES = ("a", "b", "neutral")
 Items = list[dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def train() -> Items:
-    return list(read_contrast_items(WRITTEN, "contrast.train*.jsonl*"))
+    return _items("contrast.train*.jsonl*")
 
 
 @pytest.fixture(scope="module")
 def held_out() -> Items:
-    return list(read_contrast_items(WRITTEN, "contrast.development*.jsonl*"))
+    return _items("contrast.development*.jsonl*")
 
 
 @pytest.fixture(scope="module")
 def queries() -> Items:
     return list(read_jsonl(WRITTEN / "queries.jsonl.xz"))
+
+
+def _items(files: str) -> Items:
+    return [row for folder in (WRITTEN, NEXT) for row in read_contrast_items(folder, files)]
 
 
 def texts(items: Items) -> set[str]:
@@ -84,14 +89,15 @@ def test_about_a_twelfth_is_held_out(train: Items, held_out: Items):
 
 def test_the_data_command_holds_out_the_items_of_the_development_file(held_out: Items):
     """`coder-ir data sentences` reads both files and splits them anew, by the same rule."""
-    _, development = split_by_group(read_written(WRITTEN), share=HELD_OUT)
+    read = (*read_written(WRITTEN), *read_written(NEXT))
+    _, development = split_by_group(read, share=HELD_OUT)
     assert {t.satisfying for t in development} <= texts(held_out)
     assert {t.group for t in development} == {item_group(item) for item in held_out}
 
 
 def test_every_item_becomes_a_triplet_a_query(train: Items, held_out: Items):
     asked = sum(bool(item.get(q)) for item in (*train, *held_out) for q in ("qa", "qb"))
-    assert len(list(read_written(WRITTEN))) == asked
+    assert len([*read_written(WRITTEN), *read_written(NEXT)]) == asked
 
 
 def test_queries_with_and_without_a_constraint_are_labelled(queries: Items):
@@ -173,7 +179,9 @@ def test_no_passage_that_was_added_shares_eight_words_in_a_row_with_a_benchmark(
     ]
     found = shared_ids(written_runs, *files)
     assert [
-        name for name in found if name.startswith(("g3", "g4", "g5", "fx-", "turn-", "edit-"))
+        name
+        for name in found
+        if name.startswith(("g3", "g4", "g5", "fx-", "turn-", "flip-", "edit-"))
     ] == []
 
 
