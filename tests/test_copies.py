@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from coder_ir import Document, Retriever
-from coder_ir.copies import TellsApart, near_copies, own_words, told_apart
+from coder_ir.copies import TellsApart, encoded_alone, near_copies, own_words, told_apart
 from coder_ir.policies import POLICIES, Auto
 from coder_ir.searching import SearchOptions
 from coder_ir.types import Candidates, Floats, Passage, Span
+from tests.conftest import FakeEncoder
 
 BOTH = np.ones((2, 2), dtype=np.bool_)
 QUERY = np.array([1, 0], dtype=np.float32)
@@ -114,6 +115,15 @@ class TestToldApart:
         pool = pool_of([0, 0])
         bare = Candidates(pool.doc_ids, pool.passages, pool.topical, pool.compatibility)
         assert read(bare, ["A. B.", "A. C."], Reader()) == []
+
+
+def test_a_part_that_was_read_is_not_encoded_again():
+    encoder = FakeEncoder(["quiet", "noisy"])
+    alone = encoded_alone(encoder)
+    first = alone("quiet rooms")
+    assert alone("quiet rooms") is first
+    assert encoder.encoded == ["quiet rooms"]
+    assert np.array_equal(first, encoder.encode(["quiet rooms"], kind="document").compatibility[0])
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))

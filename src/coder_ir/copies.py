@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from coder_ir.mentions import split_sentences
-from coder_ir.types import Candidates, Floats, Policy
+from coder_ir.types import Candidates, Encoder, Floats, Policy
 from coder_ir.vectors import best_first, cosine
 
+_KEPT = 4096  # vectors, of 1.5 kB each
 _FIRST = 20  # passages, from the top by topic, among which near-copies are told apart
 Texts = Callable[[Candidates], list[str]]  # the words of each passage of a pool
 Row = Callable[[str], Floats]  # a text to its compatibility vector
@@ -44,6 +46,15 @@ def own_words(texts: Sequence[str], copies: NDArray[np.bool_]) -> list[str]:
     ]
 
 
+def encoded_alone(encoder: Encoder) -> Row:
+    """One text after another to its vector; those read last are kept.
+
+    In int8 a vector depends on what else is in its batch, by about as much as the sentences differ
+    that copies are told apart by.
+    """
+    return lru_cache(_KEPT)(lambda part: encoder.encode([part], kind="document").compatibility[0])
+
+
 def told_apart(
     pool: Candidates, query: Floats, *, twin: float, texts: Texts, encode: Row
 ) -> Candidates:
@@ -51,9 +62,7 @@ def told_apart(
 
     A long passage's vector holds little of the one clause that a copy has otherwise. So each copy
     is read again by the sentences that another lacks, `query` being the query's compatibility
-    vector. One that has no such sentence is not read; one that shares none keeps its score. What
-    is read is encoded alone: in int8 a vector depends on what else is in its batch, by about as
-    much as such sentences differ.
+    vector. One that has no such sentence is not read; one that shares none keeps its score.
     """
     first = best_first(pool.topical, pool.doc_ids, _FIRST)
     if pool.rows is None or not first:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Self
 
 from coder_ir.calibration import Calibration
-from coder_ir.copies import TellsApart, told_apart
+from coder_ir.copies import TellsApart, encoded_alone, told_apart
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder, load_verifier
 from coder_ir.encoders.sparing import encode_queries
@@ -83,6 +83,7 @@ class Retriever:
         self.verifier = verifier
         self.lexical = lexical
         self.settles = True  # `add` ends with what a large store then has to build
+        self._alone = encoded_alone(encoder)
         self._fingerprint = encoder.fingerprint
         self._check_model()
 
@@ -360,7 +361,7 @@ class Retriever:
             asked.vectors.compatibility[0],
             twin=policy.twin,
             texts=lambda part: passage_texts(part, self.store.get),
-            encode=lambda text: self.encoder.encode([text], kind="document").compatibility[0],
+            encode=self._alone,
         )
 
     def get(self, doc_id: str) -> Document:

@@ -455,7 +455,7 @@ def test_a_stage_can_also_read_what_near_copies_alone_say(
 ):
     things = [f"Thing {number}." for number in range(32)]
     copies = [Triplet(f"no {t}", f"{t} Shut.", f"{t} Open.", t, "s", "l") for t in things]
-    stage = replace(config.stages[0], triplets=written(copies), epochs=1, crops=crops)
+    stage = replace(config.stages[0], triplets=written("copies", copies), epochs=1, crops=crops)
     train(replace(config, stages=(stage,)), report=silent)
     assert log(config.output)[-1]["step"] == steps
 
