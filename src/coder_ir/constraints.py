@@ -103,12 +103,12 @@ _END = re.compile(
 _LEAD = re.compile(
     # "the role of tourism", "his part in the war": what is ruled out is the tourism, the war
     r"(?:(?:the|its|their|his|her|any|all)\s+)?(?:later\s+|early\s+|earlier\s+)?"
-    r"(?:roles?|part|use|uses|impact|effects?|influence|contributions?|portrayal|discussions?|"
-    r"discussing|referencing|involvement|participation|success|advance(?:ment)?s|importance)\s+"
+    r"(?:roles?|part|uses?|impact|effects?|influence|contributions?|portrayal|discussions?|"
+    r"involvement|participation|success|advance(?:ment)?s|importance)\s+"
     r"(?:of|on|in|about|to)\s+|"
-    r"(?:discussing|referencing|any|all|information|info|details?|mention|references?|on|about|regarding|concerning|"
-    r"related|talking|going into|to|of|into|anything|things?|stuff|be|been|being|have|has|"
-    r"includ(?:e|ing)|mention(?:ing)?)\s+",
+    r"(?:discussing|referencing|any|all|information|info|details?|mention|references?|on|about|"
+    r"regarding|concerning|related|talking|going into|to|of|into|anything|things?|stuff|be|been|"
+    r"being|have|has|includ(?:e|ing)|mention(?:ing)?)\s+",
     re.IGNORECASE,
 )
 _HANGING = re.compile(
