@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coder_ir import Document, Retriever
-from coder_ir.copies import TellsApart, encoded_alone, near_copies, own_words, told_apart
+from coder_ir.copies import TellsApart, encoded_alone, own_words, told_apart
 from coder_ir.policies import POLICIES, Auto
 from coder_ir.searching import SearchOptions
 from coder_ir.types import Candidates, Floats, Passage, Span
@@ -63,15 +63,6 @@ class TestOwnWords:
 
     def test_are_none_of_a_text_that_has_no_copy(self):
         assert own_words(["A.", "B."], np.eye(2, dtype=np.bool_)) == ["", ""]
-
-
-def test_near_copies_begin_at_the_twin_cosine():
-    rows = np.array([[1, 0], [0.6, 0.8], [0, 1]], dtype=np.float32)
-    assert near_copies(rows, 0.6).tolist() == [
-        [True, True, False],
-        [True, True, True],
-        [False, True, True],
-    ]
 
 
 class TestToldApart:

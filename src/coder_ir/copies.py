@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from coder_ir.mentions import split_sentences
 from coder_ir.types import Candidates, Encoder, Floats, Policy
-from coder_ir.vectors import best_first, cosine
+from coder_ir.vectors import best_first, cosine, near_copies
 
 _KEPT = 4096  # vectors, of 1.5 kB each
 _FIRST = 20  # passages, from the top by topic, among which near-copies are told apart
@@ -25,11 +25,6 @@ class TellsApart(Policy, Protocol):
     @property
     def twin(self) -> float:
         """Topical cosine from which two passages are near-copies, in [-1, 1]."""
-
-
-def near_copies(rows: Floats, twin: float) -> NDArray[np.bool_]:
-    """Which of n unit rows are copies of which, each of itself too; (n, n)."""
-    return np.asarray(rows @ rows.T >= twin)
 
 
 def own_words(texts: Sequence[str], copies: NDArray[np.bool_]) -> list[str]:
@@ -67,8 +62,9 @@ def told_apart(
     first = best_first(pool.topical, pool.doc_ids, _FIRST)
     if pool.rows is None or not first:
         return pool
-    copies = near_copies(pool.rows[first], twin)
-    some = copies.sum(axis=1) > 1  # one more than itself
+    rows = pool.rows[first]
+    copies = near_copies(rows, rows, twin)  # each of itself too
+    some = copies.sum(axis=1) > 1
     chosen = [i for i, any_copy in zip(first, some, strict=True) if any_copy]
     if not chosen:
         return pool

@@ -146,7 +146,7 @@ class Candidates:
     rows: Floats | None = None  # (n, dimensions) topical vectors of the passages
     cosine: Scores | None = None  # the true topical ones, where `topical` is fused with words
     verified: NDArray[np.bool_] | None = None  # whose compatibility a verifier has read
-    apart: Scores | None = None  # of what a passage says and a near-copy does not; NaN: not read
+    apart: Scores | None = None  # cosine of what a near-copy lacks, compatibility; NaN: not read
 
     def __len__(self) -> int:
         """Number of passages in the pool."""

@@ -213,6 +213,25 @@ def test_the_page_ranks_exactly_as_the_library_does(open_page: Open, server: Ser
                 assert filtered == gone, (query, name, given)
 
 
+def test_the_page_holds_copies_against_each_other_where_they_differ(open_page: Open):
+    def candidate(name: str, compatibility: float, copies: list[int], apart: float | None) -> Any:
+        given = {"doc_id": name, "compatibility": compatibility, "copies": copies, "apart": apart}
+        return given | {"topical": 0.7, "topic": None, "breach": None, "risk": None}
+
+    candidates = [
+        candidate("a", 0.6, [0, 1], 0.2),
+        candidate("b", 0.5, [0, 1], 0.6),
+        candidate("c", 0.1, [2], None),
+    ]
+    constraint = {"probability": 0.0, "excluded": [], "required": []}
+    pool = {"candidates": candidates, "constraint": constraint}
+    hits, _ = open_page().evaluate(RANK, [pool, "auto", {}])
+    # a lacks 0.4 where they differ, which counts half; b lacks 0.1 on the whole; 0.17 of that
+    expected = {"c": 0.7, "b": 0.7 - 0.17 * 0.1, "a": 0.7 - 0.17 * 0.5 * 0.4}
+    assert dict(hits) == pytest.approx(expected)
+    assert [doc_id for doc_id, _ in hits] == list(expected)
+
+
 def test_pointing_at_a_candidate_shows_its_text(open_page: Open):
     page = open_page()
     search(page)

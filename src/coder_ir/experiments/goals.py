@@ -145,7 +145,7 @@ def measure_goals(setup: Setup, report: Report) -> Table:
             "One setting for everything; the figures are those of the tables beside this one. "
             "Three settings of auto were chosen with NevIR's figures in view, one with "
             "NegConstraint's. verify: with the verifier that `make verifier` trains, which the "
-            "package leaves out.",
+            "package leaves out, and with the settings that auto had then.",
         ),
         figures={
             "goals": [

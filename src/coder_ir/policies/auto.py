@@ -6,7 +6,7 @@ import numpy as np
 
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Candidates, Order, Scores, Space, Verdict
-from coder_ir.vectors import FUSED_DECIMALS, best_first
+from coder_ir.vectors import FUSED_DECIMALS, best_first, near_copies
 
 _BLOCK = 1000  # passages compared with the pool at a time
 
@@ -99,7 +99,7 @@ class Auto:
         if pool.rows is not None and len(pool):
             for start in range(0, len(pool), _BLOCK):
                 part = slice(start, start + _BLOCK)
-                copies = pool.rows[part] @ pool.rows.T >= self.twin  # (block, pool)
+                copies = near_copies(pool.rows[part], pool.rows, self.twin)  # (block, pool)
                 for score, high in zip(scores, best, strict=True):
                     rivals = np.where(copies, score[None, :], -np.inf).max(axis=1)
                     high[part] = np.maximum(high[part], rivals)

@@ -6,13 +6,13 @@ from typing import Annotated
 import numpy as np
 from pydantic import BaseModel, Field
 
-from coder_ir.copies import near_copies
 from coder_ir.mentions import EMPTY_WORDS, stem_of, words_of
 from coder_ir.policies import Auto, Union
 from coder_ir.retriever import Retriever
 from coder_ir.searching import Asked, passage_texts, risks
 from coder_ir.serve.schemas import ConstraintOut, PassageOut
 from coder_ir.types import Candidates, Scores
+from coder_ir.vectors import near_copies
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,8 @@ def _at(scores: Scores | None, i: int) -> float | None:
 def _near_copies(pool: Candidates) -> list[list[int]]:
     if pool.rows is None or not len(pool):
         return [[i] for i in range(len(pool))]
-    return [np.flatnonzero(row).tolist() for row in near_copies(pool.rows, Auto().twin)]
+    copies = near_copies(pool.rows, pool.rows, Auto().twin)
+    return [np.flatnonzero(row).tolist() for row in copies]
 
 
 def _named(phrases: tuple[str, ...], texts: list[str]) -> list[str]:
