@@ -6,7 +6,7 @@ DATA ?= ../shared/data
 TORCH_MODEL ?= ../shared/models/bge-small-en-v1.5
 RERANKER ?= ../shared/models/ms-marco-MiniLM-L12-int8-onnx
 
-.PHONY: demo demo-page test check check-large bench triplets model verifier docs clean
+.PHONY: demo demo-page test check check-large bench triplets model parser verifier docs clean
 
 demo: $(VENV)/.core
 	$(BIN)/coder-ir demo
@@ -39,7 +39,9 @@ LICENCE = "MIT (bge-small-en-v1.5, BAAI; fine-tuned weights under the same terms
 BENCHMARKS = $(wildcard $(addprefix $(DATA)/,nevir/*.jsonl negconstraint/*.jsonl excluir/*.jsonl \
 	scifact/*.jsonl nfcorpus/*.jsonl))
 EXPORTED = --name coder-small-en --licence $(LICENCE) --check recipes/triplets/sentences.development.jsonl
-CALIBRATED = --written recipes/written --triplets recipes/triplets/sentences.jsonl
+CALIBRATED = --written recipes/written
+ORDINARY = $(wildcard $(DATA)/real-queries/open.jsonl)
+PARSED = --queries recipes/queries $(if $(ORDINARY),--ordinary $(ORDINARY))
 triplets: $(VENV)/.train
 	$(BIN)/coder-ir data wordnet -o recipes/triplets/wordnet.jsonl
 	$(BIN)/coder-ir data sentences recipes $(wildcard $(DATA)/training) --cap 400 \
@@ -48,7 +50,14 @@ triplets: $(VENV)/.train
 model: triplets
 	$(BIN)/coder-ir train recipes/small.toml --base $(TORCH_MODEL) -o $(RUNS)/small $(SEEDED)
 	$(BIN)/coder-ir train export $(RUNS)/small/model -o $(MODEL) --topical $(TORCH_MODEL) $(EXPORTED)
+	$(BIN)/coder-ir train parser $(MODEL) $(PARSED)
 	$(BIN)/coder-ir train calibrate $(MODEL) $(CALIBRATED)
+
+# The query parser alone, over the layers of the model in the package: a quarter of an hour.
+parser: $(VENV)/.train
+	rm -rf $(RUNS)/parsed && mkdir -p $(RUNS) && cp -r src/coder_ir/model $(RUNS)/parsed
+	$(BIN)/coder-ir train parser $(RUNS)/parsed $(PARSED)
+	$(BIN)/coder-ir train calibrate $(RUNS)/parsed $(CALIBRATED)
 
 # The model of the package with a verifier beside it, for verify= and --verify.
 VERIFIED ?= $(RUNS)/verified

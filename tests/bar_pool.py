@@ -12,7 +12,7 @@ DOCUMENTS = {
     "far": Document("far", "The bus takes an hour."),
 }
 WHOLE = Passage(0, Span(0, 1000))
-BARRED = Constraint(1.0, ("without",), ("bar",))
+BARRED = Constraint(1.0, ("bar",))
 
 
 def fetch(doc_ids: Sequence[str]) -> list[Document]:

@@ -16,7 +16,7 @@ import pytest
 from coder_ir.cli import main
 from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
-from coder_ir.types import Floats, Kind, Progress, Span, VectorPair
+from coder_ir.types import Constraint, Floats, Kind, Mark, Progress, Span, VectorPair
 from coder_ir.vectors import unit_rows
 from tests import milvus as milvus_server
 from tests.milvus import Milvus
@@ -95,6 +95,32 @@ class FakeEncoder:
                 start = position
             position += len(word) + 1
         return [*spans, Span(start, len(text))]
+
+
+class FakeParser:
+    """Rules out what follows `without`, as surely as it is told to."""
+
+    def __init__(self, probability: float = 1.0) -> None:
+        self.probability = probability
+
+    def parse(self, queries: Sequence[str]) -> list[Constraint]:
+        return [self._parsed(query) for query in queries]
+
+    def _parsed(self, query: str) -> Constraint:
+        topic, cue, ruled_out = query.partition(" without ")
+        if not cue:
+            return Constraint(0.0)
+        start = len(topic) + 1
+        span = Span(start + len("without "), len(query))
+        return Constraint(
+            self.probability,
+            (ruled_out,),
+            topic=topic,
+            marks=(
+                Mark(Span(start, span.start - 1), "cue", "without"),
+                Mark(span, "excluded", ruled_out),
+            ),
+        )
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.errors import InvalidFile, NotFound
 
-CALIBRATION = Calibration(Logistic((0.25, -1.5), 0.1), Logistic((1.0, 2.0, -3.0), -0.7))
+CALIBRATION = Calibration(Logistic((1.0, 2.0, -3.0), -0.7))
 GOOD = {"weights": [1.0, 2.0], "bias": 0.5}
 
 
@@ -53,7 +53,6 @@ def test_what_is_saved_is_loaded(tmp_path: Path):
 def test_the_file_is_json_a_person_can_read(tmp_path: Path):
     CALIBRATION.save(tmp_path / "c.json")
     assert json.loads((tmp_path / "c.json").read_text()) == {
-        "detector": {"weights": [0.25, -1.5], "bias": 0.1},
         "risk": {"weights": [1.0, 2.0, -3.0], "bias": -0.7},
         "read_risk": None,
     }
@@ -61,27 +60,30 @@ def test_the_file_is_json_a_person_can_read(tmp_path: Path):
 
 def test_what_was_fitted_for_a_verifier_travels_along(tmp_path: Path):
     read_risk = Logistic((0.0, -4.0, 1.0), 1.5)
-    fitted = Calibration(CALIBRATION.detector, CALIBRATION.risk, read_risk)
+    fitted = Calibration(CALIBRATION.risk, read_risk)
     fitted.save(tmp_path / "c.json")
     assert Calibration.load(tmp_path / "c.json") == fitted
 
 
 def test_a_file_from_before_there_were_verifiers_loads(tmp_path: Path):
-    (tmp_path / "c.json").write_text(json.dumps({"detector": GOOD, "risk": GOOD}))
+    (tmp_path / "c.json").write_text(json.dumps({"risk": GOOD}))
     assert Calibration.load(tmp_path / "c.json").read_risk is None
 
 
-@pytest.mark.parametrize("reading", [GOOD, None, {"weights": [1.0]}], ids=["fit", "null", "broken"])
-def test_a_file_from_when_readings_were_fitted_loads_without_that_fit(tmp_path: Path, reading: Any):
-    raw = {"detector": GOOD, "risk": GOOD, "reading": reading, "read_risk": GOOD}
+@pytest.mark.parametrize("fit", [GOOD, None, {"weights": [1.0]}], ids=["fit", "null", "broken"])
+@pytest.mark.parametrize("name", ["detector", "reading"])
+def test_a_file_from_when_more_was_fitted_loads_without_that_fit(
+    tmp_path: Path, name: str, fit: Any
+):
+    raw = {"risk": GOOD, name: fit, "read_risk": GOOD}
     (tmp_path / "c.json").write_text(json.dumps(raw))
     one = Logistic((1.0, 2.0), 0.5)
-    assert Calibration.load(tmp_path / "c.json") == Calibration(one, one, one)
+    assert Calibration.load(tmp_path / "c.json") == Calibration(one, one)
 
 
 def test_whole_numbers_are_read_as_numbers(tmp_path: Path):
     (tmp_path / "c.json").write_text(
-        '{"detector": {"weights": [1], "bias": 0}, "risk": {"weights": [], "bias": 2}}'
+        '{"risk": {"weights": [1], "bias": 0}, "read_risk": {"weights": [], "bias": 2}}'
     )
     loaded = Calibration.load(tmp_path / "c.json")
     assert loaded == Calibration(Logistic((1.0,), 0.0), Logistic((), 2.0))
@@ -90,14 +92,14 @@ def test_whole_numbers_are_read_as_numbers(tmp_path: Path):
 @pytest.mark.parametrize(
     "raw",
     [
-        {"detector": GOOD},
-        {"detector": GOOD, "risk": {"weights": [1.0]}},
-        {"detector": GOOD, "risk": {"weights": 1.0, "bias": 0.0}},
-        {"detector": GOOD, "risk": {"weights": ["many"], "bias": 0.0}},
-        {"detector": GOOD, "risk": {"weights": [1.0], "bias": None}},
-        {"detector": GOOD, "risk": [1.0]},
-        {"detector": GOOD, "risk": GOOD, "read_risk": {"weights": [1.0]}},
-        {"detector": GOOD, "risk": GOOD, "read_risk": 3},
+        {"read_risk": GOOD},
+        {"risk": {"weights": [1.0]}},
+        {"risk": {"weights": 1.0, "bias": 0.0}},
+        {"risk": {"weights": ["many"], "bias": 0.0}},
+        {"risk": {"weights": [1.0], "bias": None}},
+        {"risk": [1.0]},
+        {"risk": GOOD, "read_risk": {"weights": [1.0]}},
+        {"risk": GOOD, "read_risk": 3},
         [],
         None,
         "text",

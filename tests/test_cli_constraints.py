@@ -12,9 +12,8 @@ import pytest
 
 from coder_ir import Document, Retriever
 from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import shape
 from coder_ir.stores import SqliteStore
-from tests.conftest import Command, FakeEncoder
+from tests.conftest import Command, FakeEncoder, FakeParser
 
 WORDS = ["hotel", "garden", "sea", "without", "with"]
 HOTELS = [
@@ -31,6 +30,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Three hotels, found by a model without calibration."""
     encoder = FakeEncoder(WORDS)
     monkeypatch.setattr("coder_ir.retriever.load_encoder", lambda spec, runtime: encoder)
+    monkeypatch.setattr("coder_ir.retriever.load_parser", lambda encoder: FakeParser())
     with Retriever(encoder, SqliteStore(tmp_path / "index")) as retriever:
         retriever.add(HOTELS)
     return tmp_path / "index"
@@ -39,12 +39,14 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def calibrated(index: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same index, by a model whose risk is 1/4 without a breach and 3/4 by words alone."""
-    fitted = Calibration(
-        Logistic((0.0,) * (shape("hotel").size + len(WORDS) + 1), 0.0),
-        Logistic((0.0, 0.0, 4 * log(3)), -log(3)),
-    )
+    fitted = Calibration(Logistic((0.0, 0.0, 4 * log(3)), -log(3)))
     monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda spec: fitted)
     return index
+
+
+def scores(cli: Command, index: Path, *options: object) -> dict[str, float]:
+    rows = cli("search", index, "hotel", *options, "--json").rows
+    return {row["doc_id"]: row["score"] for row in rows}
 
 
 class TestExclude:
@@ -55,13 +57,16 @@ class TestExclude:
     def test_it_lowers_what_affirms_the_phrase(self, cli: Command, index: Path):
         done = cli("search", index, "hotel", "--exclude", "disco", "--json")
         assert (done.code, done.err) == (0, "")
-        assert [row["doc_id"] for row in done.rows] == ["calm", "loud", "car"]
+        found = {row["doc_id"]: row["score"] for row in done.rows}
+        unheard = scores(cli, index, "--exclude", "sauna")  # which no hotel has
+        assert found["loud"] < unheard["loud"]
+        assert found["calm"] > unheard["calm"]
 
     def test_the_table_has_all_three(self, cli: Command, index: Path):
         done = cli("search", index, "hotel", "--exclude", "disco")
         assert done.code == 0
         assert "hits by auto" in done.out
-        assert done.out.index("calm") < done.out.index("loud") < done.out.index("car")
+        assert done.out.index("loud") < done.out.index("calm") < done.out.index("car")
         assert "filtered" not in done.out
 
     def test_it_may_be_said_again(self, cli: Command, index: Path):
@@ -73,7 +78,10 @@ class TestExclude:
 class TestRequire:
     def test_it_raises_what_has_the_phrase(self, cli: Command, index: Path):
         rows = cli("search", index, "hotel", "--require", "parking", "--json").rows
-        assert [row["doc_id"] for row in rows] == ["car", "loud", "calm"]
+        assert [row["doc_id"] for row in rows] == ["loud", "car", "calm"]
+        unheard = scores(cli, index, "--require", "sauna")  # which no hotel has
+        found = {row["doc_id"]: row["score"] for row in rows}
+        assert found["car"] - found["loud"] > unheard["car"] - unheard["loud"]
 
     def test_hard_drops_what_lacks_it(self, cli: Command, index: Path):
         rows = cli("search", index, "hotel", "--require", "parking", "--hard", "--json").rows
@@ -126,7 +134,7 @@ class TestRisk:
         assert risk == pytest.approx({"calm": 0.25, "loud": 0.75, "car": 0.25})
 
     def test_the_table_has_a_column_for_it(self, cli: Command, calibrated: Path):
-        head, _, loud, *_ = (
+        head, loud, *_ = (
             line.split()
             for line in cli("search", calibrated, "hotel", "--exclude", "disco").out.splitlines()
         )
@@ -134,7 +142,7 @@ class TestRisk:
         assert loud[4:6] == ["0.75", "loud"]
 
     def test_the_column_is_empty_without_calibration(self, cli: Command, index: Path):
-        _, _, loud, *_ = cli("search", index, "hotel", "--exclude", "disco").out.splitlines()
+        _, loud, *_ = cli("search", index, "hotel", "--exclude", "disco").out.splitlines()
         assert loud.split()[4] == "loud"
 
     def test_max_risk_drops_what_is_riskier(self, cli: Command, calibrated: Path):
@@ -160,21 +168,22 @@ class TestExplain:
     def test_the_table_says_what_the_query_was_understood_to_state(self, cli: Command, index: Path):
         done = cli("search", index, self.QUERY, "--explain")
         assert done.code == 0
-        first = done.out.splitlines()[0]
-        assert first == "Constraint: probability 1.00; cue: without; excluded: disco."
+        query, understood = (line.rstrip() for line in done.out.splitlines()[:2])
+        assert query == self.QUERY
+        assert understood == "constraint 1.00; not: disco; look for: hotel"
 
     def test_phrases_given_beside_the_query_are_said_too(self, cli: Command, index: Path):
         options = ("--exclude", "stairs", "--require", "parking", "--explain")
         words = cli("search", index, self.QUERY, *options).words
-        assert "cue: without; excluded: disco, stairs; required: parking." in words
+        assert "not: disco, stairs; required: parking; look for: hotel" in words
 
     def test_a_query_without_a_constraint_is_said_to_have_none(self, cli: Command, index: Path):
         done = cli("search", index, "hotel", "--explain")
-        assert done.out.startswith("Constraint: probability 0.00.\n")
+        assert done.out.startswith("hotel\nno constraint (0.00)\n")
 
     def test_square_brackets_in_a_phrase_are_shown_as_they_are(self, cli: Command, index: Path):
         done = cli("search", index, "hotel", "--exclude", "the [bold] disco", "--explain")
-        assert "excluded: the [bold] disco." in done.words
+        assert "not: the [bold] disco" in done.words
 
     def test_each_hit_names_the_sentence_that_decided(self, cli: Command, index: Path):
         words = cli("search", index, "hotel", "--exclude", "disco", "--explain").words
@@ -196,18 +205,33 @@ class TestExplain:
         first, *hits = cli("search", index, "hotel near the sea without disco", *options).rows
         assert first == {
             "constraint": {
+                "query": "hotel near the sea without disco",
                 "probability": 1.0,
-                "cues": ["without"],
                 "excluded": ["disco", "stairs"],
                 "required": ["parking"],
                 "topic": "hotel near the sea",
+                "spans": [
+                    {
+                        "start": start,
+                        "end": end,
+                        "role": role,
+                        "text": text,
+                        "names": [],
+                        "probability": 1.0,
+                    }
+                    for start, end, role, text in (
+                        (19, 26, "cue", "without"),
+                        (27, 32, "excluded", "disco"),
+                    )
+                ],
             }
         }
         assert [hit["rank"] for hit in hits] == [1, 2, 3]
 
     def test_without_explain_neither_is_shown(self, cli: Command, index: Path):
         done = cli("search", index, self.QUERY)
-        assert "Constraint:" not in done.out
+        assert self.QUERY not in done.out
+        assert "constraint 1.00" not in done.out
         assert "Decided by" not in done.out
         assert all("decisive" not in row for row in cli("search", index, "hotel", "--json").rows)
 

@@ -157,7 +157,7 @@ class TestConflicts:
 
     @pytest.mark.parametrize("system", ["coder", "bm25", "dense"])
     @pytest.mark.parametrize(
-        "options", [("--decompose", "rules"), ("--llm", "model.toml")], ids=lambda o: o[0]
+        "options", [("--decompose", "parser"), ("--llm", "model.toml")], ids=lambda o: o[0]
     )
     def test_a_system_that_reads_queries_as_they_are_takes_no_reader(
         self, cli: Command, tmp_path: Path, system: str, options: Sequence[str]
@@ -174,7 +174,7 @@ class TestConflicts:
         said = self.refused(cli, tmp_path, "--system", "deo", "--decompose", "llm")
         assert "--decompose llm needs --llm FILE, which says how to reach a model" in said
 
-    @pytest.mark.parametrize("reader", ["rules", "said.jsonl"])
+    @pytest.mark.parametrize("reader", ["parser", "said.jsonl"])
     def test_a_language_model_that_would_not_be_asked_is_refused(
         self, cli: Command, tmp_path: Path, reader: str
     ):
@@ -203,10 +203,10 @@ class TestRecorded:
     ):
         options = ("-o", output, "--system", "hyde")
         assert cli("run", index, one, *options).code == 0
-        by_rules = found(output, "q")
+        by_parser = found(output, "q")
         assert cli("run", index, one, *options, "--decompose", said).code == 0
         recorded = found(output, "q")
-        assert recorded.index("pool") < by_rules.index("pool")
+        assert recorded.index("pool") < by_parser.index("pool")
 
     def test_a_missing_record_exits_1_and_is_named(
         self, cli: Command, index: Path, one: Path, output: Path, tmp_path: Path

@@ -86,7 +86,7 @@ def own(tmp_path: Path) -> Iterator[Retriever]:
     ids=repr,
 )
 def test_a_search_returns_what_the_retriever_returns(client: Client, own: Retriever, options):
-    query = "hotel without club"
+    query = "hotel -club"  # an operator, for without a parser nothing else states a constraint
     assert client.search(query, **options) == own.search(query, **options)
 
 

@@ -6,13 +6,19 @@ import numpy as np
 import pytest
 
 from coder_ir import Document, Retriever
-from coder_ir.copies import TellsApart, encoded_alone, own_words, told_apart
+from coder_ir.copies import (
+    ComparesCopies,
+    compared_copies,
+    encoded_alone,
+    own_words,
+    shared_words,
+)
 from coder_ir.policies import POLICIES, Auto
 from coder_ir.searching import SearchOptions
 from coder_ir.types import Candidates, Floats, Passage, Span
 from tests.conftest import FakeEncoder
 
-BOTH = np.ones((2, 2), dtype=np.bool_)
+BOTH = [(0, 1)]
 QUERY = np.array([1, 0], dtype=np.float32)
 
 
@@ -41,7 +47,7 @@ def pool_of(angles: Sequence[float], topical: Sequence[float] | None = None) -> 
 def read(pool: Candidates, texts: Sequence[str], reader: Reader) -> list[float | None]:
     """`apart` of each passage, None where it was not read."""
     by_id = dict(zip(pool.doc_ids, texts, strict=True))
-    found = told_apart(
+    found = compared_copies(
         pool, QUERY, twin=0.9, texts=lambda p: [by_id[d] for d in p.doc_ids], encode=reader
     )
     if found.apart is None:
@@ -49,26 +55,50 @@ def read(pool: Candidates, texts: Sequence[str], reader: Reader) -> list[float |
     return [None if np.isnan(value) else float(value) for value in found.apart]
 
 
+def own(pairs: Sequence[tuple[int, int]], *texts: str) -> list[str]:
+    return list(own_words(pairs, dict(enumerate(texts))).values())
+
+
 class TestOwnWords:
     def test_are_the_sentences_that_the_copy_lacks(self):
         one, other = "A stays. B is old. C stays.", "A stays. B is new. C stays."
-        assert own_words([one, other], BOTH) == ["B is old.", "B is new."]
+        assert own(BOTH, one, other) == ["B is old.", "B is new."]
 
     def test_of_three_are_those_that_any_copy_lacks(self):
         texts = ["A. B.", "A. C.", "A. B. D."]
-        assert own_words(texts, np.ones((3, 3), dtype=np.bool_)) == ["B.", "C.", "B. D."]
+        assert own([(0, 1), (0, 2), (1, 2)], *texts) == ["B.", "C.", "B. D."]
 
     def test_are_none_where_the_copy_says_all_of_it_and_more(self):
-        assert own_words(["A.", "A. B."], BOTH) == ["", "B."]
+        assert own(BOTH, "A.", "A. B.") == ["", "B."]
 
-    def test_are_none_of_a_text_that_has_no_copy(self):
-        assert own_words(["A.", "B."], np.eye(2, dtype=np.bool_)) == ["", ""]
+    def test_are_of_copies_alone(self):
+        assert own([(0, 2)], "A.", "B.", "C.") == ["A.", "C."]
 
 
-class TestToldApart:
+class TestSharedWords:
+    @pytest.mark.parametrize(
+        ("one", "other", "share"),
+        [
+            ("The toll house is shut.", "the toll house is open", 4 / 6),
+            ("a a b", "a b b", 2 / 4),
+            ("one", "other", 0),
+            ("", "", 0),
+            ("same words", "same words", 1),
+        ],
+    )
+    def test_is_what_both_have_of_what_either_has(self, one: str, other: str, share: float):
+        assert shared_words(one, other) == pytest.approx(share)
+        assert shared_words(other, one) == pytest.approx(share)
+
+
+class TestComparedCopies:
     def test_each_copy_is_scored_by_what_only_it_says(self):
         reader = Reader()
-        texts = ["Both. Says yes.", "Both. Says no.", "Another matter: yes."]
+        texts = [
+            "Both of these say it. Says yes.",
+            "Both of these say it. Says no.",
+            "Another: yes.",
+        ]
         assert read(pool_of([0, 0.1, 2]), texts, reader) == [1, 0, None]
         assert reader.read == ["Says yes.", "Says no."]
 
@@ -85,21 +115,31 @@ class TestToldApart:
 
     def test_copies_that_share_no_sentence_keep_their_score(self):
         reader = Reader()
-        assert read(pool_of([0, 0]), ["One yes.", "Other no."], reader) == [0, 0.01]
+        texts = ["One of them all says yes.", "Here one of them all says no."]
+        assert read(pool_of([0, 0]), texts, reader) == [0, 0.01]
         assert reader.read == []
 
     def test_the_same_words_of_two_passages_are_encoded_once(self):
         reader = Reader()
-        texts = ["Both. Says yes.", "Both. Says no.", "Both. Says yes."]
+        texts = [f"Both of these say it. Says {word}." for word in ("yes", "no", "yes")]
         assert read(pool_of([0, 0, 0]), texts, reader) == [1, 0, 1]
         assert reader.read == ["Says yes.", "Says no."]
 
     def test_only_the_first_twenty_by_topic_are_read(self):
         reader = Reader()
         topical = np.linspace(0.9, 0.1, 30)
-        texts = [f"Both. Number {i}." for i in range(30)]
+        texts = [f"Both of these say it. Number {i}." for i in range(30)]
         found = read(pool_of([0.0] * 30, topical), texts, reader)
         assert [value is not None for value in found] == [True] * 20 + [False] * 10
+
+    def test_passages_on_one_subject_in_other_words_are_no_copies(self):
+        reader = Reader()
+        texts = ["The bridge is shut, yes.", "Nobody may walk over the bridge any more."]
+        assert read(pool_of([0, 0]), texts, reader) == []
+        assert reader.read == []
+
+    def test_passages_alike_in_words_and_not_in_vector_are_no_copies(self):
+        assert read(pool_of([0, 2]), ["Both. Yes.", "Both. Yes."], Reader()) == []
 
     def test_an_empty_pool_and_one_without_vectors_stay_as_they_are(self):
         assert read(pool_of([]), [], Reader()) == []
@@ -118,8 +158,8 @@ def test_a_part_that_was_read_is_not_encoded_again():
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
-def test_of_the_named_policies_only_auto_wants_copies_told_apart(name: str):
-    assert isinstance(POLICIES[name], TellsApart) == (name == "auto")
+def test_of_the_named_policies_only_auto_wants_near_copies_compared(name: str):
+    assert isinstance(POLICIES[name], ComparesCopies) == (name == "auto")
 
 
 def test_a_search_tells_long_copies_apart_by_the_sentence_that_differs(tmp_path):

@@ -6,21 +6,22 @@ learnt what they mean.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import log
+from math import exp, log
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from coder_ir import Document, Retriever
 from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import shape
 from coder_ir.errors import InvalidValue
 from coder_ir.mentions import split_sentences
 from coder_ir.policies import POLICIES, Auto
+from coder_ir.policies.auto import floor_of
 from coder_ir.searching import SearchOptions
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Constraint, Ranking
-from tests.conftest import FakeEncoder
+from tests.conftest import FakeEncoder, FakeParser
 
 WORDS = ["hotel", "garden", "sea", "without", "with"]
 HOTELS = [
@@ -32,26 +33,24 @@ ALIKE = [
     Document("a", "hotel sea. The disco is loud."),
     Document("b", "hotel sea. Every room is big."),
 ]
-PLAIN = Auto(strength=1.0, exclusion=0.1)  # rank by s_T + s_C - 0.1 x breach, if sure
+# A loss is how far s_T + s_C - 0.1 x breach is behind the best, if all of a constraint counts.
+PLAIN = Auto(strength=1.0, unnamed=1.0, exclusion=0.1, firmness=10.0)
 AFFIRMS = "Filtered, since it affirms an excluded phrase or lacks a required one."
-# Half sure that any query states a constraint; a risk of 1/4 without a breach, 3/4 with half of
-# one, which is what words alone make.
-CALIBRATION = Calibration(
-    Logistic((0.0,) * (shape("hotel").size + len(WORDS) + 1), 0.0),
-    Logistic((0.0, 0.0, 4 * log(3)), -log(3)),
-)
+# A risk of 1/4 without a breach, 3/4 with half of one, which is what words alone make.
+CALIBRATION = Calibration(Logistic((0.0, 0.0, 4 * log(3)), -log(3)))
 
 
 @pytest.fixture
 def hotels(tmp_path: Path) -> Iterator[Retriever]:
-    with Retriever(FakeEncoder(WORDS), SqliteStore(tmp_path / "index")) as opened:
+    store = SqliteStore(tmp_path / "index")
+    with Retriever(FakeEncoder(WORDS), store, parser=FakeParser()) as opened:
         opened.add(HOTELS)
         yield opened
 
 
 @pytest.fixture
 def calibrated(hotels: Retriever) -> Retriever:
-    return Retriever(hotels.encoder, hotels.store, calibration=CALIBRATION)
+    return Retriever(hotels.encoder, hotels.store, calibration=CALIBRATION, parser=FakeParser(0.6))
 
 
 def ids(ranking: Ranking) -> list[str]:
@@ -66,6 +65,29 @@ def by_id(ranking: Ranking) -> dict[str, float]:
     return {hit.doc_id: hit.score for hit in ranking}
 
 
+def floor_and_gap(ranking: Ranking) -> tuple[float, float]:
+    topical = np.array([hit.topical for hit in ranking])
+    return floor_of(topical), topical.max() - floor_of(topical)
+
+
+def kept(ranking: Ranking, losses: dict[str, float]) -> dict[str, float]:
+    """The scores that `PLAIN` leaves of the topical ones at these losses."""
+    floor, gap = floor_and_gap(ranking)
+    return {
+        hit.doc_id: floor + (hit.topical - floor) * exp(-PLAIN.firmness * losses[hit.doc_id] / gap)
+        for hit in ranking
+    }
+
+
+def losses_of(ranking: Ranking) -> dict[str, float]:
+    """The losses by which `PLAIN` came to these scores."""
+    floor, gap = floor_and_gap(ranking)
+    return {
+        hit.doc_id: -log((hit.score - floor) / (hit.topical - floor)) * gap / PLAIN.firmness
+        for hit in ranking
+    }
+
+
 class TestExclude:
     def test_without_a_phrase_the_topic_decides(self, hotels: Retriever):
         assert ids(hotels.search("hotel")) == ["loud", "calm", "car"]
@@ -75,14 +97,17 @@ class TestExclude:
         assert ids(ranking) == ["calm", "loud", "car"]
         # The compatibility query is hotel + without: loud 1 + .707 - .1 x .5, calm .707 + 1,
         # car .707 + .5; only loud affirms a disco, in words, for the encoder knows none.
-        assert by_id(ranking) == pytest.approx(
-            {"calm": 1.707, "loud": 1.657, "car": 1.207}, abs=1e-3
-        )
+        losses = {"calm": 0, "loud": 0.05, "car": 0.5}
+        assert by_id(ranking) == pytest.approx(kept(ranking, losses), abs=1e-3)
 
     def test_a_document_about_the_phrase_falls_even_where_it_denies_it(self, hotels: Retriever):
         hotels.add([Document("inland", "hotel. No sea at all.")])
         ranking = hotels.search("hotel", exclude=["sea"], policy=replace(PLAIN, rivalry=0))
-        lost = {hit.doc_id: hit.score - hit.topical - hit.compatibility for hit in ranking}
+        losses, best = losses_of(ranking), ranking[0].topical + ranking[0].compatibility
+        lost = {
+            hit.doc_id: best - losses[hit.doc_id] - hit.topical - hit.compatibility
+            for hit in ranking
+        }
         # Half of how far a cosine of .707 is from .5 to 1, and half for car's word.
         about = 0.5 * (0.7071 - 0.5) / 0.5
         assert lost == pytest.approx(
@@ -99,7 +124,8 @@ class TestExclude:
 
     def test_the_reason_says_what_it_cost(self, hotels: Retriever):
         loud = hotels.search("hotel", exclude=["disco"], policy=PLAIN)[1]
-        assert "- 0.1 x 0.50 for what is ruled out" in loud.reason
+        words = f"lowered to {loud.score:.3f} by compatibility 0.707 and 0.50 of what is ruled out"
+        assert words in loud.reason
 
     def test_soft_mode_filters_nothing(self, hotels: Retriever):
         assert hotels.search("hotel", exclude=["disco"]).filtered == ()
@@ -111,7 +137,8 @@ class TestExclude:
         assert {hit.doc_id: hit.topical for hit in after} == {
             hit.doc_id: hit.topical for hit in before
         }
-        assert after[0].compatibility == pytest.approx(1, abs=1e-3)
+        calm = [next(hit for hit in found if hit.doc_id == "calm") for found in (before, after)]
+        assert [hit.compatibility for hit in calm] == pytest.approx([0.707, 1], abs=1e-3)
 
     def test_hard_mode_drops_what_affirms_it_and_keeps_what_denies_it(self, hotels: Retriever):
         ranking = hotels.search("hotel", exclude=["disco"], mode="hard")
@@ -152,9 +179,8 @@ class TestRequire:
         assert ids(ranking) == ["car", "loud", "calm"]
         # The compatibility query is hotel + with: car .707 + 1 - .1 x .5, loud 1 + .707 - .1,
         # calm .707 + .5 - .1; only car has parking, in words.
-        assert by_id(ranking) == pytest.approx(
-            {"car": 1.657, "loud": 1.607, "calm": 1.107}, abs=1e-3
-        )
+        losses = {"car": 0, "loud": 0.05, "calm": 0.55}
+        assert by_id(ranking) == pytest.approx(kept(ranking, losses), abs=1e-3)
 
     def test_hard_mode_drops_what_lacks_it(self, hotels: Retriever):
         ranking = hotels.search("hotel", require=["parking"], mode="hard")
@@ -189,7 +215,7 @@ class TestRisk:
 
     def test_a_constraint_that_the_query_states_counts_in_full(self, calibrated: Retriever):
         ranking = calibrated.search("hotel without disco")
-        assert ranking.constraint.probability == 0.5
+        assert ranking.constraint.probability == 0.6
         risk = {hit.doc_id: hit.risk for hit in ranking}
         assert risk == pytest.approx({"calm": 0.25, "loud": 0.75, "car": 0.25})
 
@@ -229,7 +255,8 @@ class TestExplain:
     @pytest.mark.parametrize("policy", list(POLICIES))
     def test_it_is_a_sentence_of_the_passage(self, tmp_path: Path, policy: str):
         text = "hotel here. Two words. sea here. A garden. hotel without+ noise."
-        with Retriever(FakeEncoder(WORDS, limit=6), SqliteStore(tmp_path / "i")) as retriever:
+        encoder, store = FakeEncoder(WORDS, limit=6), SqliteStore(tmp_path / "i")
+        with Retriever(encoder, store, parser=FakeParser()) as retriever:
             retriever.add([Document("long", text), *HOTELS])
             for hit in retriever.search("hotel without disco", policy=policy, explain=True):
                 assert hit.decisive in split_sentences(hit.passage_text)
@@ -254,23 +281,19 @@ class TestExplain:
 class TestConstraint:
     def test_a_ranking_shows_the_cue_and_what_it_excludes(self, hotels: Retriever):
         found = hotels.search("hotel without disco").constraint
-        assert found == Constraint(1.0, cues=("without",), excluded=("disco",), topic="hotel")
+        assert (found.cues, found.excluded, found.topic) == (("without",), ("disco",), "hotel")
 
     def test_a_query_that_states_none_shows_none(self, hotels: Retriever):
         assert hotels.search("hotel").constraint == Constraint(0.0)
 
     def test_explicit_phrases_are_shown_too(self, hotels: Retriever):
         found = hotels.search("hotel without disco", exclude=["stairs"], require=["parking"])
-        assert found.constraint == Constraint(
-            1.0,
-            cues=("without",),
-            excluded=("disco", "stairs"),
-            required=("parking",),
-            topic="hotel",
-        )
+        assert found.constraint.excluded == ("disco", "stairs")
+        assert found.constraint.required == ("parking",)
 
     def test_an_empty_index_shows_it_as_well(self, tmp_path: Path):
-        with Retriever(FakeEncoder(WORDS), SqliteStore(tmp_path / "empty")) as retriever:
+        store = SqliteStore(tmp_path / "empty")
+        with Retriever(FakeEncoder(WORDS), store, parser=FakeParser()) as retriever:
             ranking = retriever.search("hotel without disco", explain=True)
         assert (ranking.hits, ranking.constraint.excluded) == ((), ("disco",))
 
@@ -288,20 +311,23 @@ class Case:
     query: str
     exclude: Sequence[str] = ()
     require: Sequence[str] = ()
+    reads: bool = True  # by a parser; operators alone if not
 
 
 @pytest.mark.parametrize(
     "case",
     [
         Case("hotel without disco"),
-        Case("hotel not near a ring road"),
+        Case("hotel -disco", reads=False),
         Case("hotel", exclude=["disco"]),
         Case("hotel", require=["parking"]),
     ],
-    ids=["detected", "detected negation", "excluded", "required"],
+    ids=["detected", "operator", "excluded", "required"],
 )
 def test_the_topical_policy_is_never_touched_by_a_constraint(hotels: Retriever, case: Case):
-    ranking = hotels.search(
+    parser = hotels.parser if case.reads else None
+    retriever = Retriever(hotels.encoder, hotels.store, parser=parser)
+    ranking = retriever.search(
         case.query, policy="topical", exclude=case.exclude, require=case.require
     )
     assert ranking.constraint.probability == 1

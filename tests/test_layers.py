@@ -11,14 +11,14 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "coder_ir"
 FILES = sorted(SOURCE.rglob("*.py"))
 LONGEST_BODY = 60  # lines, docstring left out
-LONGEST_FILE = 400  # lines
+LONGEST_FILE = 450  # lines
 
 # Top to bottom; "" is the package's own __init__, which gathers the public names.
 GROUPS = (
     ("errors", "types"),
     ("vectors", "calibration", "mentions", "conditions"),
-    ("encoders", "constraints", "stores", "policies", "metrics", "datasets", "llm", "intake"),
-    ("copies", "folders"),
+    ("encoders", "stores", "policies", "metrics", "datasets", "llm", "intake"),
+    ("copies", "folders", "query"),
     ("searching", "hybrid", "explaining", "lexical"),
     ("retriever", "baselines", "training", "remote", "attached"),
     # `client` speaks to `serve` over HTTP alone and returns the retriever's types.
@@ -191,7 +191,7 @@ def test_a_long_function_is_found_whatever_its_docstring():
 
 def test_a_long_file_is_found():
     assert long_parts("m", "x = 1\n" * LONGEST_FILE) == []
-    assert long_parts("m", "x = 1\n" * (LONGEST_FILE + 1)) == ["m: 401 lines"]
+    assert long_parts("m", "x = 1\n" * (LONGEST_FILE + 1)) == [f"m: {LONGEST_FILE + 1} lines"]
 
 
 def test_importing_the_command_line_loads_no_heavy_library():

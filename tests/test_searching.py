@@ -7,11 +7,9 @@ import numpy as np
 import pytest
 
 from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import shape
 from coder_ir.errors import InvalidValue
 from coder_ir.policies import POLICIES, Sequential
 from coder_ir.searching import (
-    STATED,
     SearchOptions,
     affirmed,
     breaches,
@@ -20,14 +18,21 @@ from coder_ir.searching import (
     risks,
     stated,
 )
-from coder_ir.types import Candidates, Condition, Constraint, Document, Passage, Scores, Span
+from coder_ir.types import (
+    STATED,
+    Candidates,
+    Condition,
+    Constraint,
+    Document,
+    Passage,
+    Scores,
+    Span,
+)
 from tests.bar_pool import BARRED, fetch, pool_of
 
-VECTOR = np.zeros(2, dtype=np.float32)
 # Only the breach has a weight: a risk of 1/4 without one, 1/2 with half of one, 3/4 with all.
 BY_BREACH = Logistic((0.0, 0.0, 2 * log(3)), -log(3))
-EVEN = Logistic((0.0,) * (shape("bar").size + VECTOR.size), 0.0)  # 1/2 for every query
-CALIBRATION = Calibration(EVEN, BY_BREACH)
+CALIBRATION = Calibration(BY_BREACH)
 
 
 class TestOptions:
@@ -91,38 +96,18 @@ class TestWorded:
 
 
 class TestStated:
-    def test_a_query_is_read_by_its_words_where_the_model_has_no_calibration(self):
-        assert stated("hotel without bar", VECTOR, None, SearchOptions()) == Constraint(
-            1.0, ("without",), ("bar",), topic="hotel"
-        )
+    def test_without_explicit_phrases_the_query_says_it_all(self):
+        assert stated(BARRED, SearchOptions()) == BARRED
 
-    def test_a_query_without_a_cue_states_nothing(self):
-        assert stated("hotel with bar", VECTOR, None, SearchOptions()) == Constraint(0.0)
-
-    def test_the_fitted_detector_decides_where_there_is_one(self):
-        found = stated("hotel without bar", VECTOR, CALIBRATION, SearchOptions())
-        assert found == Constraint(0.5, ("without",), ("bar",), topic="hotel")
-
-    def test_the_detector_reads_the_topical_vector(self):
-        weights = (*(0.0,) * shape("bar").size, log(3), 0.0)
-        fitted = Calibration(Logistic(weights, 0.0), BY_BREACH)
-        found = stated("hotel", np.array([1, 0]), fitted, SearchOptions())
-        assert found.probability == pytest.approx(3 / 4)
-
-    @pytest.mark.parametrize("calibration", [None, CALIBRATION], ids=["words", "fitted"])
-    def test_an_explicit_phrase_is_certain(self, calibration: Calibration | None):
-        options = SearchOptions(exclude=["bar"])
-        assert stated("hotel", VECTOR, calibration, options) == Constraint(1.0, (), ("bar",))
+    @pytest.mark.parametrize("probability", [0.0, 0.7])
+    def test_an_explicit_phrase_is_certain(self, probability: float):
+        found = stated(Constraint(probability), SearchOptions(exclude=["bar"]))
+        assert found == Constraint(1.0, ("bar",))
 
     def test_explicit_phrases_come_after_what_the_query_excludes(self):
         options = SearchOptions(exclude=["stairs"], require=["parking"])
-        assert stated("hotel without bar", VECTOR, None, options) == Constraint(
-            1.0, ("without",), ("bar", "stairs"), ("parking",), "hotel"
-        )
-
-    def test_what_the_words_of_a_query_require_is_left_to_the_encoder(self):
-        found = stated("tabs instead of spaces", VECTOR, None, SearchOptions())
-        assert (found.excluded, found.required) == (("spaces",), ())
+        found = stated(Constraint(0.9, ("bar",), ("a lift",), "hotel"), options)
+        assert found == Constraint(1.0, ("bar", "stairs"), ("a lift", "parking"), "hotel")
 
 
 TEXTS = ("There is a bar below.", "No bar is near.", "The bus takes an hour.")
@@ -148,46 +133,45 @@ UNLIKE = likeness([0.5], [0.5], [0.5])  # what two unrelated texts score
 
 class TestBreaches:
     def test_half_of_it_is_what_a_text_says_in_words(self):
-        assert breaches(BARRED, TEXTS, UNLIKE).tolist() == [0.5, 0, 0]
+        assert breaches(["bar"], [], TEXTS, UNLIKE).tolist() == [0.5, 0, 0]
 
     def test_half_of_it_is_likeness_from_unrelated_to_the_same(self):
-        found = breaches(BARRED, ["The pub.", "An inn.", "A bus."], likeness([1], [0.75], [0.5]))
+        found = breaches(
+            ["bar"], [], ["The pub.", "An inn.", "A bus."], likeness([1], [0.75], [0.5])
+        )
         assert found.tolist() == [0.5, 0.25, 0]
 
     def test_a_text_that_says_it_and_is_all_about_it_breaches_wholly(self):
-        assert breaches(BARRED, TEXTS, likeness([1], [0.8], [0.6])) == pytest.approx([1, 0.3, 0.1])
+        assert breaches(["bar"], [], TEXTS, likeness([1], [0.8], [0.6])) == pytest.approx(
+            [1, 0.3, 0.1]
+        )
 
     def test_less_likeness_than_unrelated_texts_have_is_none(self):
-        assert breaches(BARRED, TEXTS, likeness([-1], [0], [0.4])).tolist() == [0.5, 0, 0]
+        assert breaches(["bar"], [], TEXTS, likeness([-1], [0], [0.4])).tolist() == [0.5, 0, 0]
 
     def test_a_text_that_lacks_what_is_required_breaches(self):
-        asked = Constraint(1.0, (), (), ("bar",))
-        assert breaches(asked, TEXTS, UNLIKE).tolist() == [0.5, 1, 1]
-        assert breaches(asked, TEXTS, likeness([1], [1], [0.75])).tolist() == [0, 0.5, 0.75]
+        assert breaches([], ["bar"], TEXTS, UNLIKE).tolist() == [0.5, 1, 1]
+        assert breaches([], ["bar"], TEXTS, likeness([1], [1], [0.75])).tolist() == [0, 0.5, 0.75]
 
     def test_part_of_an_excluded_phrase_is_no_breach(self):
-        excluded = Constraint(1.0, (), ("wine bar",))
-        assert breaches(excluded, TEXTS, UNLIKE).tolist() == [0, 0, 0]
+        assert breaches(["wine bar"], [], TEXTS, UNLIKE).tolist() == [0, 0, 0]
 
     def test_part_of_a_required_phrase_is_part_of_what_is_asked(self):
-        required = Constraint(1.0, (), (), ("wine bar",))
-        assert breaches(required, TEXTS, UNLIKE).tolist() == [0.75, 1, 1]
+        assert breaches([], ["wine bar"], TEXTS, UNLIKE).tolist() == [0.75, 1, 1]
 
     def test_the_worst_phrase_counts(self):
-        both = Constraint(1.0, (), ("bar", "bus"), ())
         alike = likeness([0.5, 0.5], [0.9, 0.6], [0.6, 0.5])
-        assert breaches(both, TEXTS, alike) == pytest.approx([0.5, 0.4, 0.5])
+        assert breaches(["bar", "bus"], [], TEXTS, alike) == pytest.approx([0.5, 0.4, 0.5])
 
     def test_columns_are_excluded_and_then_required_phrases(self):
-        both = Constraint(1.0, (), ("garden",), ("bar",))
-        assert breaches(both, TEXTS[:1], likeness([0.5, 1])).tolist() == [0]
-        assert breaches(both, TEXTS[:1], likeness([1, 0.5])).tolist() == [0.5]
+        assert breaches(["garden"], ["bar"], TEXTS[:1], likeness([0.5, 1])).tolist() == [0]
+        assert breaches(["garden"], ["bar"], TEXTS[:1], likeness([1, 0.5])).tolist() == [0.5]
 
     def test_a_constraint_that_names_nothing_cannot_be_breached(self):
-        assert breaches(Constraint(1.0), TEXTS, np.zeros((3, 0))).tolist() == [0, 0, 0]
+        assert breaches([], [], TEXTS, np.zeros((3, 0))).tolist() == [0, 0, 0]
 
     def test_no_texts_have_no_breaches(self):
-        assert breaches(BARRED, [], np.zeros((0, 1))).tolist() == []
+        assert breaches(["bar"], [], [], np.zeros((0, 1))).tolist() == []
 
 
 # The first sees the title of bar alone, which affirms nothing; the second a word of far.
@@ -249,7 +233,7 @@ class TestRisks:
 
     def test_both_scores_count(self):
         # bar's logit: log 3 x (8 - 10 x .9 + 2 x .5) = 0; calm's is log 3, far's log 9.
-        fitted = Calibration(EVEN, Logistic((-10 * log(3), 2 * log(3), 0.0), 8 * log(3)))
+        fitted = Calibration(Logistic((-10 * log(3), 2 * log(3), 0.0), 8 * log(3)))
         found = risks(pool_of(breach=[0, 0, 0]), fitted)
         assert found == pytest.approx([1 / 2, 3 / 4, 9 / 10])
 

@@ -90,7 +90,10 @@ class TestRanking:
 
 
 def test_a_constraint_names_nothing_unless_given():
-    assert Constraint(0.2) == Constraint(0.2, cues=(), excluded=(), required=())
+    assert Constraint(0.2) == Constraint(
+        0.2, excluded=(), required=(), topic="", marks=(), sentences=()
+    )
+    assert Constraint(0.2).cues == ()
 
 
 def test_a_pool_nobody_looked_at_states_no_constraint():

@@ -8,7 +8,6 @@ from coder_ir.vectors import (
     best_of_many,
     cosine,
     inner_products,
-    near_copies,
     ranks,
     unit_rows,
 )
@@ -122,8 +121,3 @@ class TestRanks:
 
     def test_no_scores_have_no_ranks(self):
         assert ranks(np.array([]), []).tolist() == []
-
-
-def test_near_copies_begin_at_the_twin_cosine():
-    rows = np.array([[1, 0], [0.6, 0.8], [0, 1]], dtype=np.float32)
-    assert near_copies(rows, rows[:2], 0.6).tolist() == [[True, True], [True, True], [False, True]]

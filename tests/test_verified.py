@@ -10,7 +10,6 @@ import pytest
 
 from coder_ir import Candidates, Order, Sequential, Union, Verdict
 from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import shape
 from coder_ir.errors import InvalidValue
 from coder_ir.policies import CompatibilityOnly, TopicalOnly
 from coder_ir.searching import STATED, SearchOptions, reading, risks, verified
@@ -170,9 +169,6 @@ class TestPassages:
         assert [self.pool.doc_ids[verdict.position] for verdict in order.kept] == ["x", "y", "y"]
 
 
-EVEN = Logistic((0.0,) * (shape("hotel").size + 4), 0.0)  # 1/2 for every query
-
-
 class TestReading:
     def test_ten_units_of_a_logit_count_for_three_tenths_of_cosine(self):
         found = reading(np.array([0.1, 0.9, -0.2]), np.array([10.0, -20.0, -10.0]))
@@ -205,21 +201,21 @@ class TestRisks:
     by_reading = Logistic((0.0, -log(9), 0.0), log(9))  # 1/2 where it satisfies, 9/10 where not
 
     def test_what_was_read_has_the_risk_fitted_for_it(self):
-        fitted = Calibration(EVEN, self.by_cosine, read_risk=self.by_reading)
+        fitted = Calibration(self.by_cosine, read_risk=self.by_reading)
         assert risks(self.pool, fitted) == pytest.approx([1 / 2, 1 / 4, 1 / 2, 9 / 10, 1 / 4])
 
     def test_a_doubtful_constraint_lowers_it_in_proportion(self):
-        fitted = Calibration(EVEN, self.by_cosine, read_risk=self.by_reading)
+        fitted = Calibration(self.by_cosine, read_risk=self.by_reading)
         doubtful = replace(self.pool, constraint=Constraint(STATED / 5))
         found = risks(doubtful, fitted)
         assert found == pytest.approx([0.1, 0.05, 0.1, 0.18, 0.05])
 
     def test_without_a_fit_for_readings_all_passages_have_one_risk_of_their_compatibility(self):
-        found = risks(self.pool, Calibration(EVEN, self.by_reading))
+        found = risks(self.pool, Calibration(self.by_reading))
         assert found == pytest.approx([1 / 2, 1 / 2, 1 / 2, 9 / 10, 9 / 10])
 
     def test_a_pool_that_was_not_read_has_the_risk_of_cosines(self):
-        fitted = Calibration(EVEN, self.by_cosine, read_risk=self.by_reading)
+        fitted = Calibration(self.by_cosine, read_risk=self.by_reading)
         assert risks(replace(self.pool, verified=None), fitted) == pytest.approx([1 / 4] * 5)
 
 

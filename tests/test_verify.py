@@ -12,12 +12,11 @@ import pytest
 
 from coder_ir import Document, Ranking, Retriever, Sequential
 from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import shape
 from coder_ir.errors import InvalidValue
 from coder_ir.searching import SearchOptions
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Scores
-from tests.conftest import Command, FakeEncoder
+from tests.conftest import Command, FakeEncoder, FakeParser
 
 
 class Reader:
@@ -41,7 +40,6 @@ HOTELS = [
     Document("third", "hotel hotel sea- garden-. All is still."),
 ]
 QUERY = "hotel without noise"
-EVEN = Logistic((0.0,) * (shape("hotel").size + len(WORDS) + 1), 0.0)  # 1/2 for every query
 
 
 @pytest.fixture
@@ -59,7 +57,8 @@ def reader() -> Reader:
 
 @pytest.fixture
 def hotels(index: Path, reader: Reader) -> Iterator[Retriever]:
-    with Retriever(FakeEncoder(WORDS), SqliteStore(index), verifier=reader) as retriever:
+    store, parser = SqliteStore(index), FakeParser()
+    with Retriever(FakeEncoder(WORDS), store, verifier=reader, parser=parser) as retriever:
         yield retriever
 
 
@@ -117,12 +116,17 @@ class TestRetriever:
     def test_max_risk_goes_by_the_reading(self, index: Path, reader: Reader):
         # 1/4 before it is read; 9/10 where it reads badly (0.1), 1/10 where it reads well (1).
         fitted = Calibration(
-            EVEN,
             Logistic((0.0, 0.0, 0.0), -log(3)),
             read_risk=Logistic((0.0, -log(81) / 0.9, 0.0), log(9) + log(81) / 9),
         )
-        opened = SqliteStore(index)
-        with Retriever(FakeEncoder(WORDS), opened, calibration=fitted, verifier=reader) as hotels:
+        opened = Retriever(
+            FakeEncoder(WORDS),
+            SqliteStore(index),
+            calibration=fitted,
+            verifier=reader,
+            parser=FakeParser(),
+        )
+        with opened as hotels:
             assert len(hotels.search(QUERY, max_risk=0.5)) == 3
             ranking = hotels.search(QUERY, max_risk=0.5, verify=3)
         assert found(ranking) == ["second", "third"]

@@ -30,7 +30,6 @@ class Logistic:
 class Calibration:
     """What was fitted on development data for one pair of encoders."""
 
-    detector: Logistic  # that a query states a constraint: its shape, then its topical vector
     risk: Logistic  # that a passage breaks it: topical, compatibility, breach
     read_risk: Logistic | None = None  # as risk, of what a verifier has read
 
@@ -45,11 +44,11 @@ class Calibration:
             raise NotFound(f"no calibration {path}")
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
-            detector, risk = (_logistic(raw[name]) for name in ("detector", "risk"))
+            risk = _logistic(raw["risk"])
             read_risk = _logistic(raw["read_risk"]) if raw.get("read_risk") else None
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidFile(f"{path} is not a calibration: {error}") from error
-        return cls(detector, risk, read_risk)
+        return cls(risk, read_risk)
 
 
 def _logistic(raw: Mapping[str, Any]) -> Logistic:

@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+from coder_ir.types import Span
+
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _WORD_OR_COMMA = re.compile(rf"{_WORD.pattern}|,")
 _CLAUSE_END = re.compile(r"[.!?;:\n]|\b(?:but|though|while)\b", re.IGNORECASE)
@@ -117,6 +119,21 @@ def stem_of(word: str) -> str:
     return word
 
 
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
+
+
+def sentence_spans(text: str) -> list[Span]:
+    """The sentences of a text, in order, without the white space around them."""
+    found, at = [], 0
+    for end, start in [*(m.span() for m in _SENTENCE_END.finditer(text)), (len(text), len(text))]:
+        part = text[at:end]
+        if part.strip():
+            lead = len(part) - len(part.lstrip())
+            found.append(Span(at + lead, at + len(part.rstrip())))
+        at = start
+    return found
+
+
 def split_sentences(text: str) -> list[str]:
     """The sentences of a text, as a reader would quote them."""
-    return [part.strip() for part in re.split(r"(?<=[.!?…])\s+|\n+", text) if part.strip()]
+    return [text[span.start : span.end] for span in sentence_spans(text)]

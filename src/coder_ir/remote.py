@@ -31,6 +31,7 @@ from coder_ir.types import (
     Document,
     Filtered,
     Hit,
+    Mark,
     Passage,
     Policy,
     Ranking,
@@ -216,8 +217,18 @@ def _passage(row: dict[str, int]) -> Passage:
 
 
 def _constraint(row: dict[str, Any]) -> Constraint:
-    phrases = {name: tuple(row[name]) for name in ("cues", "excluded", "required")}
-    return Constraint(row["probability"], **phrases, topic=row["topic"])
+    return Constraint(
+        probability=row["probability"],
+        excluded=tuple(row["excluded"]),
+        required=tuple(row["required"]),
+        topic=row["topic"],
+        marks=tuple(map(_mark, row["spans"])),
+    )
+
+
+def _mark(row: dict[str, Any]) -> Mark:
+    span = Span(row["start"], row["end"])
+    return Mark(span, row["role"], row["text"], tuple(row["names"]), row["probability"])
 
 
 def document_in(answer: dict[str, Any]) -> Document:

@@ -5,16 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
 from coder_ir.calibration import Calibration
-from coder_ir.copies import TellsApart, encoded_alone, told_apart
+from coder_ir.copies import ComparesCopies, compared_copies, encoded_alone
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder, load_verifier
-from coder_ir.encoders.sparing import encode_queries
+from coder_ir.encoders.sparing import topical_rows
 from coder_ir.errors import InvalidValue, ModelMismatch, NotFound
 from coder_ir.explaining import explained
 from coder_ir.hybrid import fused_ranks, lexical_query
 from coder_ir.intake import Added, batches, digest, distinct
 from coder_ir.lexical import LEXICAL, StoredLexical
+from coder_ir.query import OperatorParser, load_parser, read_queries
 from coder_ir.searching import (
     DEFAULT_POLICY,
     Asked,
@@ -24,7 +27,6 @@ from coder_ir.searching import (
     assemble,
     check_query,
     decide,
-    named,
     passage_texts,
     reading,
     refused,
@@ -43,6 +45,7 @@ from coder_ir.types import (
     ModelStamp,
     Order,
     Policy,
+    QueryParser,
     Ranking,
     Record,
     Scores,
@@ -72,16 +75,19 @@ class Retriever:
         calibration: Calibration | None = None,
         verifier: Verifier | None = None,
         lexical: Lexical | None = None,
+        parser: QueryParser | None = None,
     ) -> None:
         """Join parts that were opened elsewhere; a store built with another model is refused.
 
-        With a lexical part the topical order is that of hybrid search.
+        With a lexical part the topical order is that of hybrid search. Without a parser
+        (`coder_ir.query.load_parser`) only operators such as `-word` state a constraint.
         """
         self.encoder = encoder
         self.store = store
         self.calibration = calibration
         self.verifier = verifier
         self.lexical = lexical
+        self.parser = parser or OperatorParser()
         self.settles = True  # `add` ends with what a large store then has to build
         self._alone = encoded_alone(encoder)
         self._fingerprint = encoder.fingerprint
@@ -129,7 +135,13 @@ class Retriever:
             kept = None if folder is None else folder / LEXICAL
             lexical = StoredLexical(store, kept, read_only=read_only) if hybrid else None
             settle(store)  # does nothing but where a large index has lost its sidecar
-            return cls(encoder, store, calibration=load_calibration(spec), lexical=lexical)
+            return cls(
+                encoder,
+                store,
+                calibration=load_calibration(spec),
+                lexical=lexical,
+                parser=load_parser(encoder),
+            )
         except BaseException:
             store.close()
             raise
@@ -257,36 +269,60 @@ class Retriever:
     def prepare(self, queries: Sequence[str], options: Sequence[SearchOptions]) -> list[Asked]:
         """Encode queries together, each with options of its own, for `answer`.
 
-        All of them, and the phrases of their constraints, cost one call of the encoder. Explicit
-        constraints enter the compatibility vector in words, the topical one not.
+        The parser reads what the encoder's first layers make of a query anyway; the phrases of
+        its constraint, if it states one, cost a second call. Explicit constraints enter the
+        compatibility vector in words, the topical one not.
         """
         for number, (query, chosen) in enumerate(zip(queries, options, strict=True), 1):
             place = f"query {number}" if len(queries) > 1 else "the query"
             self.check(query, chosen, place=place)
         self._check_model()
-        worded = [chosen.worded(query) for query, chosen in zip(queries, options, strict=True)]
-        said = [_said(named(query, chosen)) for query, chosen in zip(queries, options, strict=True)]
-        texts = list(dict.fromkeys([*queries, *worded]))
-        phrases = list(dict.fromkeys(text for part in said for text in part))
-        vectors, spoken = encode_queries(self.encoder, texts, topical_only=phrases)
-        row = {text: number for number, text in enumerate(texts)}
-        phrase_row = {text: number for number, text in enumerate(phrases)}
-        topical = vectors.topical[[row[query] for query in queries]]
-        compatibility = vectors.compatibility[[row[text] for text in worded]]
-        constraints = [
-            stated(query, vector, self.calibration, chosen)
-            for query, vector, chosen in zip(queries, topical, options, strict=True)
-        ]
-        return [
-            Asked(
-                query,
-                options[i],
-                VectorPair(topical[i : i + 1], compatibility[i : i + 1]),
-                constraints[i],
-                spoken[[phrase_row[text] for text in said[i]]],
+        distinct_queries = list(dict.fromkeys(queries))
+        vectors, parsed = read_queries(distinct_queries, self.encoder, self.parser)
+        row = {query: number for number, query in enumerate(distinct_queries)}
+        asked = []
+        for query, chosen in zip(queries, options, strict=True):
+            own = slice(row[query], row[query] + 1)
+            asked.append(
+                Asked(
+                    query,
+                    chosen,
+                    VectorPair(vectors.topical[own], vectors.compatibility[own]),
+                    stated(parsed[row[query]], chosen),
+                    np.zeros((0, vectors.topical.shape[1]), dtype=np.float32),
+                )
             )
-            for i, query in enumerate(queries)
+        return self._with_phrases(self._with_worded(asked))
+
+    def _with_worded(self, asked: Sequence[Asked]) -> list[Asked]:
+        """Explicit constraints in the compatibility vector, where there are any."""
+        worded = [one.options.worded(one.query) for one in asked]
+        pairs = zip(worded, asked, strict=True)
+        fresh = list(dict.fromkeys(text for text, one in pairs if text != one.query))
+        if not fresh:
+            return list(asked)
+        found = self.encoder.encode(fresh, kind="query").compatibility
+        row = dict(zip(fresh, found, strict=True))
+        return [
+            replace(one, vectors=VectorPair(one.vectors.topical, row[text][None]))
+            if text in row
+            else one
+            for text, one in zip(worded, asked, strict=True)
         ]
+
+    def _with_phrases(self, asked: Sequence[Asked]) -> list[Asked]:
+        """Topical rows of what each constraint names and of the topic that is left."""
+        phrases = list(dict.fromkeys(text for one in asked for text in one.phrases))
+        if not phrases:
+            return list(asked)
+        rows = topical_rows(self.encoder, phrases)
+        row = {text: number for number, text in enumerate(phrases)}
+        return [replace(one, said=rows[[row[text] for text in one.phrases]]) for one in asked]
+
+    def parse(self, query: str) -> Constraint:
+        """How a query is understood: what it rules out and requires, and the topic left."""
+        check_query(query, SearchOptions(), "the query")
+        return self.parser.parse([query])[0]
 
     def answer(self, asked: Asked) -> Ranking:
         """One ranking; taken anew where another process deleted a hit in the middle of it."""
@@ -354,9 +390,9 @@ class Retriever:
         if self.lexical:
             topic = None if pool.topic is None else both(pool.topic)
             pool = replace(pool, topical=both(pool.topical), cosine=pool.topical, topic=topic)
-        if not isinstance(policy, TellsApart):
+        if not isinstance(policy, ComparesCopies):
             return pool
-        return told_apart(
+        return compared_copies(
             pool,
             asked.vectors.compatibility[0],
             twin=policy.twin,
@@ -393,8 +429,3 @@ class Retriever:
     def __exit__(self, *_: object) -> None:
         """Close."""
         self.close()
-
-
-def _said(constraint: Constraint) -> list[str]:
-    """A constraint's phrases and, last, its topic, where it has both."""
-    return [*constraint.phrases, *filter(None, [constraint.topic])] if constraint.phrases else []

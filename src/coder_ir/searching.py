@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from coder_ir.calibration import Calibration
 from coder_ir.conditions import parse_condition
-from coder_ir.constraints import probability, read
 from coder_ir.errors import InvalidValue
 from coder_ir.intake import check_text
 from coder_ir.mentions import mention
 from coder_ir.policies import policy_named
 from coder_ir.types import (
+    STATED,
     Candidates,
     Condition,
     Constraint,
@@ -34,7 +34,6 @@ from coder_ir.vectors import cosine
 DEFAULT_POLICY = "auto"
 Mode = Literal["soft", "hard"]
 _UNRELATED = 0.5  # topical cosine of two texts that have nothing to do with each other
-STATED = 0.45  # probability from which a query counts as one with a constraint
 WORTH = 0.03  # cosine that one unit of a verifier's logit counts for
 _HELD = 0.5  # share of a phrase's words that counts as holding it, in hard mode
 
@@ -112,7 +111,13 @@ class Asked:
     options: SearchOptions
     vectors: VectorPair  # one row each; explicit constraints are in the compatibility one
     constraint: Constraint
-    said: Floats  # topical rows of the constraint's phrases, then of its topic; or no row
+    said: Floats  # topical rows of `phrases`
+
+    @property
+    def phrases(self) -> list[str]:
+        """What passages are compared with: what is ruled out, what options require, the topic."""
+        held = [*self.constraint.excluded, *self.options.require]
+        return [*held, *filter(None, [self.constraint.topic])] if held else []
 
 
 def check_query(query: str, options: SearchOptions, place: str) -> None:
@@ -146,22 +151,15 @@ class Asking:
         return self.retriever.search_many([query], replace(self.options, k=k))[0]
 
 
-def stated(
-    query: str, vector: Floats, calibration: Calibration | None, options: SearchOptions
-) -> Constraint:
-    """What the query states, and what the options add; `vector` is its topical one."""
-    found = named(query, options)
-    if options.exclude or options.require:
-        return found
-    detector = calibration.detector if calibration else None
-    return replace(found, probability=probability(query, vector, detector))
-
-
-def named(query: str, options: SearchOptions) -> Constraint:
-    """What the query's words and the options name, taken for a constraint without any doubt."""
-    found = read(query)
-    excluded = (*found.excluded, *options.exclude)
-    return replace(found, excluded=excluded, required=tuple(options.require))
+def stated(parsed: Constraint, options: SearchOptions) -> Constraint:
+    """What the query states, and what the options add to it for certain."""
+    explicit = bool(options.exclude or options.require)
+    return replace(
+        parsed,
+        probability=1.0 if explicit else parsed.probability,
+        excluded=(*parsed.excluded, *options.exclude),
+        required=(*parsed.required, *options.require),
+    )
 
 
 Texts = Callable[[Sequence[str]], list[Document]]
@@ -174,31 +172,35 @@ def affirmed(phrases: Sequence[str], texts: Sequence[str]) -> Scores:
     return np.array(found, dtype=np.float64).reshape(len(texts), len(phrases))
 
 
-def breaches(constraint: Constraint, texts: Sequence[str], likeness: Scores) -> Scores:
-    """How far each passage goes against the words of the constraint, in [0, 1].
+def breaches(
+    excluded: Sequence[str], required: Sequence[str], texts: Sequence[str], likeness: Scores
+) -> Scores:
+    """How far each passage goes against the phrases, in [0, 1].
 
     Half of it is what a passage says in the words of a phrase, half how close its topical vector
     is to the phrase's (`likeness`, cosines; a row a text, a column an excluded, then a required
     phrase): a passage may be about a thing and never name it. An excluded phrase counts only as a
     whole, for half of a name is another name.
     """
-    if not constraint.phrases or not texts:
+    phrases = [*excluded, *required]
+    if not phrases or not texts:
         return np.zeros(len(texts))
     near = np.clip((likeness - _UNRELATED) / (1 - _UNRELATED), 0, 1)
-    said, excluded = affirmed(constraint.phrases, texts), len(constraint.excluded)
-    said[:, :excluded] = np.floor(said[:, :excluded])
+    said, cut = affirmed(phrases, texts), len(excluded)
+    said[:, :cut] = np.floor(said[:, :cut])
     about = (said + near) / 2
-    about[:, excluded:] = 1 - about[:, excluded:]
+    about[:, cut:] = 1 - about[:, cut:]
     return np.asarray(about.max(axis=1))
 
 
 def against(pool: Candidates, asked: Asked, fetch: Texts) -> Candidates:
     """The pool with what its words and vectors say of the constraint's phrases, if it has any."""
-    phrases = asked.constraint.phrases
-    if not phrases or not len(pool) or pool.rows is None:
+    excluded, required = asked.constraint.excluded, asked.options.require
+    count = len(excluded) + len(required)
+    if not count or not len(pool) or pool.rows is None:
         return pool
-    likeness = np.stack([cosine(pool.rows, said) for said in asked.said[: len(phrases)]], axis=1)
-    breach = breaches(asked.constraint, passage_texts(pool, fetch), likeness)
+    likeness = np.stack([cosine(pool.rows, said) for said in asked.said[:count]], axis=1)
+    breach = breaches(excluded, required, passage_texts(pool, fetch), likeness)
     topic = cosine(pool.rows, asked.said[-1]) if asked.constraint.topic else None
     return replace(pool, breach=breach, topic=topic)
 

@@ -70,28 +70,61 @@ class Triplet:
     licence: str
 
 
-@dataclass(frozen=True, slots=True)
-class Constraint:
-    """What a query rules out or insists on, as far as its words tell."""
-
-    probability: float  # that it states a constraint at all, in [0, 1]
-    cues: tuple[str, ...] = ()  # the words that announce it
-    excluded: tuple[str, ...] = ()
-    required: tuple[str, ...] = ()
-    topic: str = ""  # the query without the words that rule something out; "": the query itself
-
-    @property
-    def phrases(self) -> tuple[str, ...]:
-        """What passages are held against: excluded phrases, then required ones."""
-        return (*self.excluded, *self.required)
+Role = Literal["cue", "excluded", "required", "implied"]
+"""A word that announces a constraint, what it rules out, what it asks for, and a word that rules
+out what it does not name (`coeliac`)."""
+STATED = 0.5  # probability from which a query is taken for one with a constraint
+SentenceKind = Literal["constraint", "plain", "claim", "narration"]
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a document's content, as character positions."""
+    """A part of a text, as character positions."""
 
     start: int
     end: int  # exclusive
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A part of a query that says something of its constraint."""
+
+    span: Span
+    role: Role
+    text: str
+    names: tuple[str, ...] = ()  # what an implied mark rules out
+    probability: float = 1.0  # that the words have this role, in [0, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence of a query and what it does."""
+
+    span: Span
+    kind: SentenceKind
+    probability: float  # that it asks under a constraint, in [0, 1]
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What a query rules out or insists on."""
+
+    probability: float  # that it states a constraint at all, in [0, 1]
+    excluded: tuple[str, ...] = ()
+    required: tuple[str, ...] = ()
+    topic: str = ""  # the query without the words that rule something out; "": the query itself
+    marks: tuple[Mark, ...] = ()  # parts of the query, in order; phrases of options have none
+    sentences: tuple[Sentence, ...] = ()
+
+    @property
+    def stated(self) -> bool:
+        """Whether the query is taken for one with a constraint."""
+        return self.probability >= STATED
+
+    @property
+    def cues(self) -> tuple[str, ...]:
+        """The words that announce the constraint."""
+        return tuple(mark.text for mark in self.marks if mark.role == "cue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +179,7 @@ class Candidates:
     rows: Floats | None = None  # (n, dimensions) topical vectors of the passages
     cosine: Scores | None = None  # the true topical ones, where `topical` is fused with words
     verified: NDArray[np.bool_] | None = None  # whose compatibility a verifier has read
+    copies: tuple[tuple[int, int], ...] = ()  # positions of near-copies, in pairs
     apart: Scores | None = None  # cosine of what a near-copy lacks, compatibility; NaN: not read
 
     def __len__(self) -> int:
@@ -154,6 +188,7 @@ class Candidates:
 
     def part(self, positions: Sequence[int]) -> Self:
         """The passages at some positions, in that order."""
+        new = {old: number for number, old in enumerate(positions)}
 
         def at(values: NDArray[Any] | None) -> Any:
             return None if values is None else values[list(positions)]
@@ -162,6 +197,7 @@ class Candidates:
             self,
             doc_ids=[self.doc_ids[i] for i in positions],
             passages=[self.passages[i] for i in positions],
+            copies=tuple((new[i], new[j]) for i, j in self.copies if i in new and j in new),
             **{
                 name: at(getattr(self, name))
                 for name in (
@@ -279,6 +315,13 @@ class Condition:
                     raise InvalidValue(
                         f"{self.field} {self.operator} compares numbers, got {value!r}"
                     )
+
+
+class QueryParser(Protocol):
+    """Queries to what they rule out and require."""
+
+    def parse(self, queries: Sequence[str]) -> list[Constraint]:
+        """The constraint that each query states."""
 
 
 class Encoder(Protocol):

@@ -26,11 +26,6 @@ def cosine(rows: Floats, vector: Floats) -> Scores:
     return np.round(rows.astype(np.float64) @ vector.astype(np.float64), SCORE_DECIMALS)
 
 
-def near_copies(rows: Floats, others: Floats, twin: float) -> NDArray[np.bool_]:
-    """Which unit rows have a cosine of at least `twin` with which others; (rows, others)."""
-    return np.asarray(rows @ others.T >= twin)
-
-
 def inner_products(rows: Floats, vector: Floats) -> Scores:
     """As `cosine`, for rows of any length and number: no second copy of all of them is made."""
     blocks = (rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK))

@@ -10,7 +10,7 @@ import pytest
 from coder_ir.baselines import HyDE
 from coder_ir.baselines.asked import Asked
 from coder_ir.baselines.by_vector import Indexed
-from coder_ir.baselines.decompose import Intents, Rules
+from coder_ir.baselines.decompose import Intents, ParserDecomposer
 from coder_ir.errors import MissingExtra
 from coder_ir.retriever import Retriever
 from coder_ir.types import Document
@@ -122,16 +122,16 @@ class TestFormula:
         assert asked.formulas(["one", "two", "one"]) == asked.formulas(["two", "one", "two"])
         assert len(server.requests) == 2
 
-    def test_rules_read_documents_without_a_request(self, desk: Desk):
+    def test_documents_are_read_by_their_words_without_a_request(self, desk: Desk):
         server = desk.server(Reply(FORMULA))
-        asked = Asked(desk.model(server), documents=Rules())
+        asked = Asked(desk.model(server), documents=ParserDecomposer())
         text = "Back rooms are silent."
-        assert asked.formulas([text])[0] == Rules().formulas([text])[0]
+        assert asked.formulas([text])[0] == ParserDecomposer().formulas([text])[0]
         assert server.requests == []
 
-    def test_rules_for_documents_leave_queries_to_the_model(self, desk: Desk):
+    def test_reading_documents_so_leaves_queries_to_the_model(self, desk: Desk):
         server = desk.server(Reply(FORMULA))
-        asked = Asked(desk.model(server), documents=Rules())
+        asked = Asked(desk.model(server), documents=ParserDecomposer())
         assert asked.formula(QUERY) == FORMULA
         assert len(server.requests) == 1
 

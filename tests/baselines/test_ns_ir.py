@@ -7,7 +7,7 @@ pytest.importorskip("ot", reason="needs the extra baselines")
 
 from coder_ir.baselines import NSIR
 from coder_ir.baselines.by_vector import Indexed
-from coder_ir.baselines.decompose import Rules
+from coder_ir.baselines.decompose import ParserDecomposer
 from coder_ir.baselines.ns_ir import aligned, constrained, cost, logic_vectors, transport
 from coder_ir.encoders import OnnxEncoder
 from coder_ir.encoders.registry import built_in_folder
@@ -86,11 +86,11 @@ def indexed(tmp_path):
 
 
 def test_documents_are_read_once_a_corpus(indexed, tmp_path):
-    first = NSIR(indexed, Rules(), folder=tmp_path)
+    first = NSIR(indexed, ParserDecomposer(), folder=tmp_path)
     before = first.search("hotel", 5)
     first.close()
     indexed.encoder.read.clear()
-    again = NSIR(indexed, Rules(), folder=tmp_path)
+    again = NSIR(indexed, ParserDecomposer(), folder=tmp_path)
     assert again.search("hotel", 5) == before
     assert indexed.encoder.read == ["hotel", " ∃ x (Hotel(x))"]  # the query and its formula
     again.close()
@@ -98,7 +98,7 @@ def test_documents_are_read_once_a_corpus(indexed, tmp_path):
 
 def test_only_the_first_documents_of_plain_search_are_ranked_anew(indexed):
     plain = indexed.by_distance("hotel sea", "", indexed.nearest(*both(indexed, "hotel sea"), 6), 6)
-    found = NSIR(indexed, Rules(), first=2).search("hotel sea", 6)
+    found = NSIR(indexed, ParserDecomposer(), first=2).search("hotel sea", 6)
     assert {hit.doc_id for hit in found[:2]} == {hit.doc_id for hit in plain[:2]}
     assert [hit.doc_id for hit in found[2:]] == [hit.doc_id for hit in plain[2:]]
 
@@ -109,13 +109,13 @@ def both(base, query):
 
 
 def test_a_score_is_the_sum_of_two_similarities(indexed):
-    scores = [hit.score for hit in NSIR(indexed, Rules()).search("hotel quiet", 6)]
+    scores = [hit.score for hit in NSIR(indexed, ParserDecomposer()).search("hotel quiet", 6)]
     assert all(0 <= score <= 2 for score in scores)
 
 
 def test_an_encoder_without_tokens_is_refused(retriever):
     with pytest.raises(InvalidValue, match="NS-IR needs a model folder"):
-        NSIR(Indexed(retriever.encoder, retriever.store), Rules())
+        NSIR(Indexed(retriever.encoder, retriever.store), ParserDecomposer())
 
 
 def test_the_built_in_model_knows_the_connectives_as_tokens():

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coder_ir.baselines.decompose import Intents, Rules
+from coder_ir.baselines.decompose import Intents, ParserDecomposer
 from coder_ir.baselines.recorded import Recorded
 from coder_ir.errors import InvalidFile, NotFound
 
@@ -38,12 +38,12 @@ def test_space_and_case_of_a_query_do_not_matter(tmp_path):
     assert kept.missing(["  which KING was  never crowned? ", "other"]) == ["other"]
 
 
-def test_a_query_that_is_not_there_and_a_document_are_read_by_rules(tmp_path):
-    kept, rules = Recorded(write(tmp_path / "a.jsonl", ROW)), Rules()
+def test_a_query_that_is_not_there_and_a_document_are_read_by_the_parser(tmp_path):
+    kept, parsed = Recorded(write(tmp_path / "a.jsonl", ROW)), ParserDecomposer()
     other = "cake without nuts"
-    assert kept.intents(other) == rules.intents(other)
-    assert kept.passages(other, 1) == rules.passages(other, 1)
-    assert kept.formulas([ROW["query"]])[0] == rules.formulas([ROW["query"]])[0]
+    assert kept.intents(other) == parsed.intents(other)
+    assert kept.passages(other, 1) == parsed.passages(other, 1)
+    assert kept.formulas([ROW["query"]])[0] == parsed.formulas([ROW["query"]])[0]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder
 from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
 from coder_ir.stores import open_store
-from coder_ir.training.queries import read_queries
+from coder_ir.training.marked_queries import read_marked_part
 from coder_ir.types import Document, ModelStamp, Record, Span, Store, VectorPair
 from coder_ir.vectors import unit_rows
 from tests.conformance.test_stores import PLACES
@@ -38,11 +38,11 @@ def encoder():
 
 @pytest.fixture(scope="module")
 def queries() -> list[str]:
-    """Written queries that rule something out, half of them, and half that only prefer."""
-    asked = [query for query in read_queries(ROOT / "recipes" / "written") if query.constrained]
+    """Marked queries, half of which rule something out."""
+    asked = read_marked_part(ROOT / "recipes" / "queries", "development")
     random.Random(7).shuffle(asked)
-    named = [query.text for query in asked if query.excludes][: QUERIES // 2]
-    return named + [query.text for query in asked if not query.excludes][: QUERIES // 2]
+    named = [query.text for query in asked if query.constrained][: QUERIES // 2]
+    return named + [query.text for query in asked if not query.constrained][: QUERIES // 2]
 
 
 @pytest.fixture(scope="module")

@@ -3,7 +3,6 @@
 import dataclasses
 import random
 import shutil
-from copy import copy
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -215,24 +214,6 @@ def test_one_space_alone_equals_its_side_of_the_pair(
 ):
     alone = built_in.encode_space(TEXTS, space=space, kind=kind)
     assert alone == pytest.approx(built_in.encode(TEXTS, kind=kind).space(space), abs=1e-6)
-
-
-@pytest.mark.parametrize("count", [0, 1, 2])
-@pytest.mark.parametrize("folder", ["built in", "two prefixes"])
-def test_phrases_beside_queries_get_the_topical_vectors_they_get_alone(
-    built_in: OnnxEncoder, folder: str, count: int
-):
-    encoder = built_in
-    if folder == "two prefixes":
-        other = dataclasses.replace(built_in.manifest.compatibility, query_prefix="query: ")
-        encoder = copy(built_in)
-        encoder.manifest = dataclasses.replace(built_in.manifest, compatibility=other)
-    phrases = TEXTS[:count]
-    pair, rows = encoder.encode_queries(TEXTS, topical_only=phrases)
-    expected = encoder.encode(TEXTS, kind="query")
-    assert pair.topical.tolist() == expected.topical.tolist()
-    assert pair.compatibility.tolist() == expected.compatibility.tolist()
-    assert rows.tolist() == expected.topical[:count].tolist()
 
 
 @pytest.mark.parametrize("space", SPACES)

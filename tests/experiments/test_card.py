@@ -12,7 +12,7 @@ from coder_ir.experiments.setup import Setup
 
 TABLES = (
     *("goals", "development", "nevir", "negconstraint", "beir", "diagnostics"),
-    *("verifier", "detection", "risk", "encoding"),
+    *("verifier", "ordinary", "parsing", "detection", "risk", "encoding"),
 )
 MADE = "# tiny\n\nTrained on toys."
 

@@ -25,7 +25,7 @@ pytest.importorskip("ot", reason="needs the extra baselines")
 STEP = 360  # seconds
 FREE = {"calls": 0, "tokens": 0, "dollars": 0}
 SYSTEMS = [
-    *("topical", "bm25", "hyde, rules", "ns-ir, rules", "deo, rules", "compatibility alone"),
+    *("topical", "bm25", "hyde, parser", "ns-ir, parser", "deo, parser", "compatibility alone"),
     *("seq", "union", "auto", "auto, hybrid"),
 ]
 BLANK = ("–",) * 6
@@ -202,7 +202,7 @@ class TestPicture:
         assert shown["topical"] == (1000 * STEP, (1 + 11) / 2)  # q meets a at once, r never
         assert shown["label"] == "FVR@10 on nevir-open"
         assert set(shown) == {
-            *("topical", "bm25", "deo, rules", "seq", "union", "auto"),
+            *("topical", "bm25", "deo, parser", "seq", "union", "auto"),
             *("auto, hybrid", "label"),
         }
 

@@ -9,17 +9,31 @@ from typing import Any
 import pytest
 
 from coder_ir.errors import InvalidValue, MissingExtra, NotFound
-from coder_ir.experiments.goals import GOALS, Goal, measure_goals
+from coder_ir.experiments.goals import GOALS, MOST_FALSE, Goal, measure_goals
+from coder_ir.experiments.ordinary import SETS as ORDINARY
 from coder_ir.experiments.risk import draw, measure_risk
 from coder_ir.experiments.settings import measure_settings
 from coder_ir.experiments.setup import Setup
 from coder_ir.policies import Auto
 from coder_ir.training.calibrate import Curve, Point
-from tests.conftest import FakeEncoder
+from tests.conftest import FakeEncoder, FakeParser
 
+# The passages of an item share most of their words, as near-copies do.
 ITEMS = [
-    {"id": "t-1", "source": "ours", "a": "hotel quiet+", "b": "hotel noisy+", "qa": "hotel noisy+"},
-    {"id": "e-1", "source": "Wiki", "a": "sea quiet+", "b": "sea noisy+", "qa": "sea quiet+"},
+    {
+        "id": "t-1",
+        "source": "ours",
+        "a": "one hotel in town quiet+",
+        "b": "one hotel in town noisy+",
+        "qa": "hotel noisy+",
+    },
+    {
+        "id": "e-1",
+        "source": "Wiki",
+        "a": "one sea in town quiet+",
+        "b": "one sea in town noisy+",
+        "qa": "sea quiet+",
+    },
 ]
 
 
@@ -47,14 +61,21 @@ RESULTS: dict[str, dict[str, Any]] = {
         }
     },
     "negconstraint": results(negconstraint={"auto": {"nDCG@5": 0.82, "AP@10": 0.77}}),
-    "beir": results(
-        scifact={"auto": {"nDCG@10": 0.701}, "topical": {"nDCG@10": 0.7}},
-        nfcorpus={"auto": {"nDCG@10": 0.298}, "topical": {"nDCG@10": 0.3}},
-    ),
+    "ordinary": {
+        data: {"difference": mean(0.001 if data == "SciFact" else -0.002)} for data in ORDINARY
+    },
+    "parsing": {
+        "held out": {
+            "found": mean(0.99),
+            "false": mean(0.01),
+            "exact": mean(0.9),
+            "F1": mean(0.95),
+        },
+        "readings of ExcluIR": {"F1": mean(0.8125)},
+    },
     "detection": {
         "ExcluIR, exclusion query (RQ_rewrite)": mean(0.98),
-        "SciFact, test": mean(0.02),
-        "NFCorpus, test": mean(0.01),
+        **{name: mean(bound / 200) for name, bound in MOST_FALSE.items()},
     },
     "encoding": {"ratio": {"coder-ir, topical vector": 2.5, "coder-ir, both vectors": 2.0}},
     "risk": {"risk_error": 0.08},
@@ -78,6 +99,7 @@ class TestSettings:
         encoder = FakeEncoder(["quiet", "noisy", "hotel", "sea"])
         monkeypatch.setattr("coder_ir.retriever.load_encoder", lambda spec, runtime: encoder)
         monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda spec: None)
+        monkeypatch.setattr("coder_ir.retriever.load_parser", lambda encoder: FakeParser())
         setup.written.mkdir()
         text = "".join(json.dumps(item) + "\n" for item in ITEMS)
         (setup.written / "contrast.development.jsonl").write_text(text)
@@ -133,7 +155,8 @@ class TestGoals:
         assert rows["NegConstraint, MAP@10 of auto"] == ("≥ 76.4", "77.00", "yes")
         assert rows["SciFact, nDCG@10 of auto minus topical"] == ("≥ -0.3", "0.10", "yes")
         assert rows["NFCorpus, nDCG@10 of auto minus topical"] == ("≥ -0.3", "-0.20", "yes")
-        assert rows["False alarms, SciFact test queries"] == ("≤ 3%", "2.00%", "yes")
+        assert rows["False alarms, SciFact, test"] == ("≤ 3%", "1.50%", "yes")
+        assert rows["The same, token F1"] == ("≥ 93%", "95.00%", "yes")
         assert rows["Encoding both vectors against topical alone"] == ("≤ 1.4x", "1.25x", "yes")
         assert rows["Expected calibration error of risk"] == ("≤ 0.08", "0.08", "yes")
 
@@ -178,11 +201,10 @@ class TestRisk:
         with pytest.raises(MissingExtra, match=r"coder-ir\[bench\]"):
             draw({"risk": Curve((Point(0.1, 0.2, 6),))}, tmp_path / "risk.png")
 
-    def test_a_model_that_is_no_calibrated_folder_is_refused(
+    def test_a_model_that_is_no_folder_is_refused(
         self, setup: Setup, monkeypatch: pytest.MonkeyPatch
     ):
         encoder = FakeEncoder(["hotel"])
         monkeypatch.setattr("coder_ir.experiments.risk.load_encoder", lambda model: encoder)
-        monkeypatch.setattr("coder_ir.experiments.risk.load_calibration", lambda model: None)
-        with pytest.raises(InvalidValue, match="risk needs a calibrated model folder, got 'fake'"):
+        with pytest.raises(InvalidValue, match="risk needs a model folder, got 'fake'"):
             measure_risk(setup, said)

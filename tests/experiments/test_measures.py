@@ -1,14 +1,13 @@
 """Development topics and detection on made-up data, every figure by hand."""
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import shape
 from coder_ir.encoders import Runtime
 from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.experiments.detection import measure_detection
@@ -17,9 +16,10 @@ from coder_ir.experiments.runs import policy_runs, scored
 from coder_ir.experiments.setup import Setup
 from coder_ir.metrics import recall_at, violation_at
 from coder_ir.policies import POLICIES, CompatibilityOnly, TopicalOnly
+from coder_ir.training.parser import is_learnt
 from coder_ir.types import Document, Qrels, Query
 from tests.conftest import FakeEncoder
-from tests.experiments.conftest import WORDS, Loaded, said
+from tests.experiments.conftest import Loaded, said
 
 
 def lines(path: Path, rows: Iterable[dict[str, Any]]) -> None:
@@ -188,14 +188,14 @@ class TestDetection:
     @pytest.fixture
     def data(self, setup: Setup) -> Path:
         asked = [
-            ("Which clubs other than Ajax won?", "Which clubs won?"),
-            ("Sum up the plot, leaving out the end", "Why did he not stay?"),
+            ("Which clubs without Ajax won?", "Which clubs won?"),
+            ("Sum up the plot without the end", "Why did he stay without pay?"),
             ("Name a river", "What else is there?"),
-            ("Parks with no benches", "Which park is largest?"),
+            ("Parks without benches", "Which park is largest?"),
         ]
         rows = [{"RQ_rewrite": one, "question0": two} for one, two in asked]
         lines(setup.data / "excluir" / "queries_open.jsonl", rows)
-        wanted = ["Rome excluding the popes", "Rome and the popes"]
+        wanted = ["Rome without the popes", "Rome and the popes"]
         texts = [{"_id": str(n), "text": text} for n, text in enumerate(wanted)]
         lines(setup.data / "negconstraint" / "queries.jsonl", texts)
         claims = ["Aspirin does not help mice.", "Aspirin helps mice.", "mice without aspirin"]
@@ -204,6 +204,15 @@ class TestDetection:
             lines(setup.data / name / "queries.jsonl", texts)
         judge(setup.data / "scifact" / "qrels" / "test.tsv", ("0", "d", 1), ("1", "d", 1))
         judge(setup.data / "nfcorpus" / "qrels" / "test.tsv", ("1", "d", 1), ("2", "d", 1))
+        real = [
+            {"set": "forum", "use": "Measure", "text": "a table without lines"},
+            {"set": "forum", "use": "Measure", "text": "a table"},
+        ]
+        learnt = [text for text in map("query {}".format, range(40)) if is_learnt(text)]
+        real += [{"set": "log", "use": "Train", "text": f"{text}"} for text in learnt]
+        held = next(t for t in map("a tent without pegs {}".format, range(40)) if not is_learnt(t))
+        real.append({"set": "log", "use": "Train", "text": held})
+        lines(setup.data / "real-queries" / "open.jsonl", real)
         return setup.data
 
     @pytest.mark.usefixtures("data")
@@ -211,10 +220,12 @@ class TestDetection:
         figures = measure_detection(setup, said).figures
         assert {name: (f["n"], f["mean"]) for name, f in figures.items()} == {
             "ExcluIR, exclusion query (RQ_rewrite)": (4, 3 / 4),
-            "ExcluIR, plain question (question0)": (4, 1 / 4),  # what else
+            "ExcluIR, plain question (question0)": (4, 1 / 4),
             "NegConstraint": (2, 1 / 2),
-            "SciFact, test": (2, 0),  # a statement; the third query is not judged
+            "SciFact, test": (2, 0),  # the third query is not judged
             "NFCorpus, test": (2, 1 / 2),
+            "forum": (2, 1 / 2),
+            "log (learnt)": (1, 1),  # what was learnt is not measured
         }
 
     @pytest.mark.usefixtures("data")
@@ -223,21 +234,13 @@ class TestDetection:
         assert (name, size) == ("ExcluIR, exclusion query (RQ_rewrite)", "4")
         assert share.startswith("75.0 (")
 
-    @pytest.mark.parametrize(("bias", "share"), [(0.0, 1), (-0.3, 0)], ids=["0.5", "0.43"])
-    @pytest.mark.usefixtures("data")
-    def test_a_calibrated_model_decides_a_little_below_one_half(
-        self, setup: Setup, monkeypatch: pytest.MonkeyPatch, bias: float, share: float
-    ):
-        detector = Logistic((0.0,) * (shape("").size + len(WORDS) + 1), bias)
-        calibration = Calibration(detector, Logistic((0.0, 0.0, 0.0), 0.0))
-        monkeypatch.setattr(
-            "coder_ir.experiments.detection.load_calibration", lambda model: calibration
-        )
-        figures = measure_detection(setup, said).figures
-        assert {figure["mean"] for figure in figures.values()} == {share}
-
-    def test_missing_data_is_named(self, setup: Setup):
-        with pytest.raises(NotFound, match=r"excluir/queries_open\.jsonl"):
+    @pytest.mark.parametrize(
+        "name",
+        ["negconstraint/queries.jsonl", "excluir/queries_open.jsonl", "nfcorpus/qrels/test.tsv"],
+    )
+    def test_missing_data_is_named(self, setup: Setup, data: Path, name: str):
+        (data / name).unlink()
+        with pytest.raises(NotFound, match=re.escape(name)):
             measure_detection(setup, said)
 
     def test_a_set_without_queries_is_refused(self, setup: Setup, data: Path):

@@ -33,7 +33,7 @@ def test_a_measured_table_stands_one_level_below_its_section(setup: Setup):
     titles = [line for line in lines if line.startswith("#")]
     assert titles[:2] == ["# Results", "## Constraint queries"]
     assert titles.index("### Survival") < titles.index("## Ordinary queries")
-    assert titles.index("## Ordinary queries") + 1 == titles.index("### Quality (BEIR)")
+    assert titles.index("## Ordinary queries") < titles.index("### Quality (BEIR)")
     assert "| b |" in lines
 
 

@@ -295,6 +295,7 @@ class TestBase:
         made = Manifest.load(folder)
         made.verify(folder)
         assert made.verifier is None
+        assert made.parser is None
         assert {path.name for path in folder.iterdir()} == {"model.json", *made.sha256}
         assert "compatibility.onnx" not in made.sha256
 

@@ -33,7 +33,7 @@ ITEMS = [
         "id": "e-1",
         "source": "Wiki",
         "a": "sea sea. All is still.",
-        "b": "sea sea. A bar is near.",
+        "b": "sea sea. All is bar.",
         "qa": "",
         "qb": "sea with noise",
     },
@@ -43,7 +43,7 @@ PAIR = {
     "q1": "club without noise",
     "q2": "club with noise",
     "doc1": "club. All is still.",
-    "doc2": "club. A bar is below.",
+    "doc2": "club. All is bar.",
 }
 
 

@@ -7,8 +7,8 @@ import pytest
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 OTHERS = (
-    *("topical", "bm25", "hyde, rules", "hyde, recorded", "ns-ir, rules", "ns-ir, recorded"),
-    *("deo, rules", "deo, recorded"),
+    *("topical", "bm25", "hyde, parser", "hyde, recorded", "ns-ir, parser", "ns-ir, recorded"),
+    *("deo, parser", "deo, recorded"),
 )
 
 
@@ -30,6 +30,7 @@ def test_auto_shows_violations_later_than_every_other_system(data: str, other: s
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_on_nevir_auto_seq_and_union_show_fewer_and_later(other: str):
+    other = other.replace("parser", "rules")  # this table was kept from before the parser
     for system in ("auto", "seq", "union"):
         assert figure("benchmarks", "nevir-open", system, "V@2") < figure(
             "benchmarks", "nevir-open", other, "V@2"
@@ -78,14 +79,19 @@ def test_on_the_diagnostic_sets_hybrid_search_shows_fewer(data: str):
 
 
 @pytest.mark.parametrize("measure", ["nDCG@5", "AP@10"])
-@pytest.mark.parametrize("how", ["rules", "recorded"])
-def test_deo_beats_dense_search_and_auto_on_negconstraint(how: str, measure: str):
+@pytest.mark.parametrize("how", ["parser", "recorded"])
+def test_deo_beats_dense_search_on_negconstraint(how: str, measure: str):
     found = figure("negconstraint", "negconstraint", f"deo, {how}", measure)
     assert found > figure("negconstraint", "negconstraint", "topical", measure)
+
+
+@pytest.mark.parametrize("measure", ["nDCG@5", "AP@10"])
+def test_deo_as_recorded_beats_auto_on_negconstraint(measure: str):
+    found = figure("negconstraint", "negconstraint", "deo, recorded", measure)
     assert found > figure("negconstraint", "negconstraint", "auto", measure)
 
 
-@pytest.mark.parametrize("how", ["rules", "recorded"])
+@pytest.mark.parametrize("how", ["parser", "recorded"])
 def test_ns_ir_stays_behind_dense_search_on_negconstraint(how: str):
     assert figure("negconstraint", "negconstraint", f"ns-ir, {how}", "nDCG@5") < figure(
         "negconstraint", "negconstraint", "topical", "nDCG@5"

@@ -9,6 +9,7 @@ from fastapi.testclient import TestClient
 from coder_ir import Condition, Retriever, SearchOptions, Sequential, Union
 from coder_ir.serve import Limits, ServeSettings
 from coder_ir.types import UNSCORED, Constraint, Hit, Passage, Ranking, Span
+from tests.conftest import FakeParser
 from tests.serve.conftest import HOTELS, Open
 
 HIT_FIELDS = {
@@ -22,12 +23,20 @@ def found(answer) -> list[str]:
     return [hit["doc_id"] for hit in answer.json()["hits"]]
 
 
-def test_a_search_answers_hits_filtered_constraint_and_timing(api: TestClient):
+def test_a_search_answers_hits_filtered_constraint_and_timing(api: TestClient, hotels: Retriever):
+    hotels.parser = FakeParser()
     answer = api.post("/v1/search", json={"query": "hotel without club"})
     assert set(answer.json()) == {"hits", "filtered", "constraint", "timing"}
     assert all(set(hit) == HIT_FIELDS for hit in answer.json()["hits"])
     assert set(answer.json()["timing"]) == {"queued", "encode", "search", "total"}
-    assert answer.json()["constraint"]["excluded"] == ["club"]
+    constraint = answer.json()["constraint"]
+    assert set(constraint) == {"probability", "excluded", "required", "topic", "spans"}
+    assert (constraint["probability"], constraint["topic"]) == (1, "hotel")
+    assert (constraint["excluded"], constraint["required"]) == (["club"], [])
+    marks = [
+        (mark["role"], mark["start"], mark["end"], mark["text"]) for mark in constraint["spans"]
+    ]
+    assert marks == [("cue", 6, 13, "without"), ("excluded", 14, 18, "club")]
 
 
 def test_a_hit_tells_what_the_retriever_tells(api: TestClient, hotels: Retriever):
@@ -231,7 +240,7 @@ def test_an_empty_index_answers_an_empty_list(retriever: Retriever, served: Open
 
 def test_prepared_queries_with_options_of_their_own_rank_like_single_ones(hotels: Retriever):
     options = [SearchOptions(k=1), SearchOptions(exclude=("club",)), SearchOptions(policy="union")]
-    queries = ["quiet", "hotel", "hotel without sea"]
+    queries = ["quiet", "hotel", "hotel -sea"]
     together = [hotels.answer(asked) for asked in hotels.prepare(queries, options)]
     alone = [hotels.search_many([q], o)[0] for q, o in zip(queries, options, strict=True)]
     assert together == alone

@@ -1,13 +1,14 @@
 """A tiny base encoder and toy triplets about opposites."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from coder_ir.types import Triplet
+from tests.conftest import FakeParser
 from tests.tiny_bert import save_tiny_bert
 
 OPPOSITES = (
@@ -20,6 +21,7 @@ OPPOSITES = (
 )
 THINGS = ("room", "house", "street", "table", "garden", "river")
 NOTHING_NEW = "the night is warm"
+LOADER = "coder_ir.training.calibrate.load_parser"
 
 
 @pytest.fixture(scope="session")
@@ -64,20 +66,10 @@ def written(tmp_path: Path) -> Callable[[str, Sequence[Triplet]], Path]:
 
 
 @pytest.fixture(scope="session")
-def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twenty-four queries, half with a constraint, and six items with one of either kind."""
-    folder = tmp_path_factory.mktemp("labelled")
-    queries = [
-        {"q": text, "has_constraint": excluded != "", "excluded": excluded}
-        for thing in THINGS
-        for text, excluded in (
-            (f"a {thing} without night", "night"),
-            (f"a dark {thing}, no day", "day"),
-            (f"the dark {thing}", ""),
-            (f"a very old {thing}", ""),
-        )
-    ]
-    items = [
+def items(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of six development items, each with a query of either kind."""
+    folder = tmp_path_factory.mktemp("items")
+    rows = [
         {
             "id": f"t-{thing}",
             "source": "ours",
@@ -90,18 +82,14 @@ def labelled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         }
         for thing in THINGS
     ]
-    parts = (("queries", queries), ("contrast.development", items), ("contrast.train", []))
-    for name, rows in parts:
-        text = "".join(json.dumps(row) + "\n" for row in rows)
-        (folder / f"{name}.jsonl").write_text(text)
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (folder / "contrast.development.jsonl").write_text(text)
     return folder
 
 
-@pytest.fixture(scope="session")
-def claims(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two statements that hold a negation and ask for nothing."""
-    path = tmp_path_factory.mktemp("claims") / "triplets.jsonl"
-    claims = ("The river is not very cold.", "The street is never very dark.")
-    rows = [Triplet(c, c, NOTHING_NEW, "g", "FeverSymmetric", "none") for c in claims]
-    path.write_text("".join(json.dumps(asdict(row)) + "\n" for row in rows))
-    return path
+@pytest.fixture(scope="module")
+def fake_parser() -> Iterator[None]:
+    """Calibration reads queries with the fake parser, for these models have none of their own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LOADER, lambda encoder: FakeParser())
+        yield

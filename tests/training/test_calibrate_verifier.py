@@ -21,6 +21,8 @@ from coder_ir.training.calibrate import CalibrationReport, calibrate, cross_fitt
 from coder_ir.types import Scores, Triplet
 from tests.tiny_bert import save_tiny_verifier, with_upper_layers_changed
 
+pytestmark = pytest.mark.usefixtures("fake_parser")
+
 
 @pytest.fixture(scope="module")
 def exported(
@@ -43,11 +45,11 @@ def exported(
 
 @pytest.fixture(scope="module")
 def done(
-    exported: Path, labelled: Path, claims: Path, tmp_path_factory: pytest.TempPathFactory
+    exported: Path, items: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, CalibrationReport]:
     """A calibrated copy and the report on it; tests only look at them."""
     model = Path(shutil.copytree(exported, tmp_path_factory.mktemp("done") / "model"))
-    return model, calibrate(model, written=labelled, triplets=claims)
+    return model, calibrate(model, written=items)
 
 
 @pytest.fixture(scope="module")
@@ -70,14 +72,14 @@ class Reader:
 
 @pytest.fixture
 def calibrated_with(
-    exported: Path, labelled: Path, claims: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    exported: Path, items: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Reader], Calibration]:
     """Calibrates a copy, its verifier exchanged."""
 
     def run(reader: Reader) -> Calibration:
         monkeypatch.setattr("coder_ir.training.calibrate.load_verifier", lambda encoder: reader)
         model = Path(shutil.copytree(exported, tmp_path / "model"))
-        calibrate(model, written=labelled, triplets=claims)
+        calibrate(model, written=items)
         found = load_calibration(str(model))
         assert found is not None
         return found
@@ -117,10 +119,10 @@ def test_the_report_has_a_curve_for_verified_hits(done: tuple[Path, CalibrationR
 
 
 def test_the_curves_can_be_drawn_again_from_the_folder(
-    done: tuple[Path, CalibrationReport], fitted: Calibration, labelled: Path
+    done: tuple[Path, CalibrationReport], items: Path
 ):
     model, report = done
-    curves = cross_fitted_risks(OnnxEncoder(model), labelled, fitted)
+    curves = cross_fitted_risks(OnnxEncoder(model), items)
     assert curves == (report.risk, report.read_risk)
 
 
@@ -138,17 +140,17 @@ def without_verifier(model: Path, folder: Path) -> Path:
     return folder
 
 
-def test_the_other_fits_do_not_depend_on_a_verifier(
-    exported: Path, fitted: Calibration, labelled: Path, claims: Path, tmp_path: Path
+def test_the_fit_of_other_hits_does_not_depend_on_a_verifier(
+    exported: Path, fitted: Calibration, items: Path, tmp_path: Path
 ):
     model = without_verifier(exported, tmp_path / "model")
-    report = calibrate(model, written=labelled, triplets=claims)
+    report = calibrate(model, written=items)
     assert report.read_risk is None
     assert load_calibration(str(model)) == replace(fitted, read_risk=None)
 
 
 def test_without_a_verifier_there_is_no_curve_of_verified_hits(
-    exported: Path, fitted: Calibration, labelled: Path, tmp_path: Path
+    exported: Path, items: Path, tmp_path: Path
 ):
     encoder = OnnxEncoder(without_verifier(exported, tmp_path / "model"))
-    assert cross_fitted_risks(encoder, labelled, fitted)[1] is None
+    assert cross_fitted_risks(encoder, items)[1] is None

@@ -1,4 +1,4 @@
-"""The contrast items and labelled queries that the package's model is made from."""
+"""The contrast items and marked queries that the package's model is made from."""
 
 import re
 from collections import Counter
@@ -8,14 +8,17 @@ from typing import Any
 
 import pytest
 
-from coder_ir.training.queries import read_queries
+from coder_ir.training.marked_queries import MarkedQuery, read_marked_part
 from coder_ir.training.sentences import HELD_OUT, split_by_group, texts_in
 from coder_ir.training.sources import item_group, read_contrast_items, read_jsonl, read_written
 
 WRITTEN = Path(__file__).parents[2] / "recipes" / "written"
 NEXT = WRITTEN.parent / "next" / "written"
+QUERIES = WRITTEN.parent / "queries"
+PARTS = ("train", "development", "heldout")
 PASSAGES = ("a", "b", "neutral")
 Items = list[dict[str, Any]]
+Queries = dict[str, list[MarkedQuery]]
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +32,8 @@ def held_out() -> Items:
 
 
 @pytest.fixture(scope="module")
-def queries() -> Items:
-    return list(read_jsonl(WRITTEN / "queries.jsonl.xz"))
+def queries() -> Queries:
+    return {part: read_marked_part(QUERIES, part) for part in PARTS}
 
 
 def _items(files: str) -> Items:
@@ -100,33 +103,46 @@ def test_every_item_becomes_a_triplet_a_query(train: Items, held_out: Items):
     assert len([*read_written(WRITTEN), *read_written(NEXT)]) == asked
 
 
-def test_queries_with_and_without_a_constraint_are_labelled(queries: Items):
-    counts = Counter(row["has_constraint"] for row in queries)
+def test_no_topic_is_both_trained_on_and_used_for_settings(queries: Queries):
+    trained, development = ({q.topic for q in queries[part]} for part in PARTS[:2])
+    assert trained & development == set()
+
+
+def test_no_query_stands_in_two_files_or_twice_in_one(queries: Queries):
+    counts = Counter(query.text for part in PARTS for query in queries[part])
+    assert [text for text, count in counts.items() if count > 1] == []
+
+
+def test_at_least_eight_thousand_queries_of_either_kind_are_trained_on(queries: Queries):
+    counts = Counter(query.constrained for query in queries["train"])
     assert set(counts) == {True, False}
-    assert min(counts.values()) >= 500
+    assert min(counts.values()) >= 8000
 
 
-def test_no_query_is_labelled_twice(queries: Items):
-    assert len({row["q"] for row in queries}) == len(queries)
+@pytest.mark.parametrize("part", PARTS)
+def test_every_query_stands_under_a_topic_and_a_domain(queries: Queries, part: str):
+    assert [query.text for query in queries[part] if not (query.topic and query.domain)] == []
 
 
-def test_a_query_without_a_constraint_has_no_words_for_one(queries: Items):
-    for row in queries:
-        if not row["has_constraint"]:
-            assert (row["cue"], row["excluded"], row["required"]) == ("", "", ""), row["q"]
+@pytest.mark.parametrize("part", PARTS)
+def test_queries_are_of_at_least_fifteen_domains(queries: Queries, part: str):
+    assert len({query.domain for query in queries[part]}) >= 15
 
 
-def test_cue_and_excluded_words_stand_in_the_query(queries: Items):
-    """A cue in two places, such as `neither...nor`, is written with dots between."""
-    for row in queries:
-        for words in (*row["cue"].split("..."), row["excluded"]):
-            assert words in row["q"], row
+@pytest.mark.parametrize("part", PARTS)
+def test_a_sentence_names_what_it_rules_out_or_requires_if_it_asks_under_a_constraint(
+    queries: Queries, part: str
+):
+    for sentence in (sentence for query in queries[part] for sentence in query.sentences):
+        named = {"excluded", "required", "implied"} & {s.role for s in sentence.segments}
+        assert bool(named) == (sentence.kind == "constraint"), sentence.text
 
 
-def test_written_queries_and_items_load_as_labelled_queries(queries: Items):
-    found = read_queries(WRITTEN)
-    assert len(found) > len(queries)
-    assert sum(query.constrained for query in found) > sum(r["has_constraint"] for r in queries)
+@pytest.mark.parametrize("part", PARTS)
+def test_a_sentence_of_another_kind_has_no_marks(queries: Queries, part: str):
+    for sentence in (sentence for query in queries[part] for sentence in query.sentences):
+        if sentence.kind != "constraint":
+            assert {segment.role for segment in sentence.segments} == {None}, sentence.text
 
 
 def runs(text: str) -> Iterator[tuple[str, ...]]:

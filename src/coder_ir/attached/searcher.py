@@ -1,7 +1,6 @@
 """Seq over topical scores of the user's own."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Self
 
@@ -10,20 +9,20 @@ from numpy.typing import NDArray
 
 from coder_ir.attached.opening import open_source
 from coder_ir.attached.source import Held, Source, digest_of
-from coder_ir.constraints import probability, read
 from coder_ir.encoders.combined import SpaceEncoder
 from coder_ir.encoders.onnx import Runtime
 from coder_ir.encoders.registry import load_space
 from coder_ir.errors import InvalidValue, ModelMismatch, NotFound
 from coder_ir.policies import Sequential
+from coder_ir.query import OperatorParser, load_parser
 from coder_ir.searching import SearchOptions, assemble, check_query
 from coder_ir.types import (
     Candidates,
-    Constraint,
     Document,
     Floats,
     Passage,
     Policy,
+    QueryParser,
     Ranking,
     Span,
 )
@@ -43,9 +42,17 @@ class Attached:
     """
 
     def __init__(
-        self, source: Source, encoder: SpaceEncoder, *, topical: Topical | None = None
+        self,
+        source: Source,
+        encoder: SpaceEncoder,
+        *,
+        topical: Topical | None = None,
+        parser: QueryParser | None = None,
     ) -> None:
-        """Join parts that were opened elsewhere; vectors of another model are refused."""
+        """Join parts that were opened elsewhere; vectors of another model are refused.
+
+        Without a parser only operators such as `-word` state a constraint.
+        """
         stamp = source.stamp()
         if stamp is None:
             raise NotFound(
@@ -60,6 +67,7 @@ class Attached:
         self.source = source
         self.encoder = encoder
         self.topical = topical
+        self.parser = parser or OperatorParser()
 
     @classmethod
     def open(
@@ -85,7 +93,7 @@ class Attached:
             spec = model or (stamp.spec if stamp else "built-in")
             encoder, _ = load_space(spec, "compatibility", runtime=runtime)
             asked = _by_name(topical, runtime) if isinstance(topical, str) else topical
-            return cls(source, encoder, topical=asked)
+            return cls(source, encoder, topical=asked, parser=load_parser(encoder))
         except BaseException:
             source.close()
             raise
@@ -144,7 +152,7 @@ class Attached:
             passages=[Passage(0, Span(0, len(item.text))) for item in held],
             topical=np.array([scores[item.doc_id] for item in held], dtype=np.float64),
             compatibility=cosine(self._rows(held, len(asked)), asked),
-            constraint=_stated(query),
+            constraint=self.parser.parse([query])[0],
         )
         texts = {item.doc_id: item.text for item in held}
         policy = options.chosen_policy
@@ -207,7 +215,3 @@ def _vector(values: Vector) -> Floats:
     if not np.isfinite(vector).all() or not vector.any():
         raise InvalidValue("a topical vector needs finite numbers that are not all zero")
     return vector
-
-
-def _stated(query: str) -> Constraint:
-    return replace(read(query), probability=probability(query, np.zeros(0, np.float32), None))

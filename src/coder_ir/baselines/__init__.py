@@ -4,7 +4,7 @@ from coder_ir.baselines.asked import Asked
 from coder_ir.baselines.bm25 import BM25
 from coder_ir.baselines.by_vector import Indexed, Nearest
 from coder_ir.baselines.cross_encoders import TorchCrossEncoder, load_cross_encoder
-from coder_ir.baselines.decompose import Decomposer, Intents, Rules
+from coder_ir.baselines.decompose import Decomposer, Intents, ParserDecomposer
 from coder_ir.baselines.dense import Dense, load_dense_encoder
 from coder_ir.baselines.deo import DEO, Descent
 from coder_ir.baselines.hyde import HyDE
@@ -25,9 +25,9 @@ __all__ = [
     "Indexed",
     "Intents",
     "Nearest",
+    "ParserDecomposer",
     "Recorded",
     "Reranked",
-    "Rules",
     "TorchCrossEncoder",
     "load_cross_encoder",
     "load_dense_encoder",

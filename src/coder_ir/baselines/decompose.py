@@ -1,19 +1,12 @@
-"""What HyDE, DEO and NS-IR ask of a text, and rules that answer without a language model."""
+"""What HyDE, DEO and NS-IR ask of a text, answered without a language model."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
 from coder_ir.baselines.formulas import query_formula, text_formula
-from coder_ir.constraints import Cue, detect, find_cues
-from coder_ir.types import Constraint
-
-_TURNING = ("negation", "lack")  # families of cues that turn a claim into its opposite
-_WHOLE = {"won't": "will", "can't": "can", "cannot": "can", "no": "any", "none of": "some of"}
-_NOT = re.compile(r"\s*\b(?:not|never|no longer)\b|n['’]t\b", re.IGNORECASE)
+from coder_ir.query import load_parser
+from coder_ir.types import Constraint, QueryParser
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,21 +37,19 @@ class Decomposer(Protocol):
         """Each document in first-order logic."""
 
 
-class Rules:
-    """No language model: the words that constraint detection finds."""
+class ParserDecomposer:
+    """No language model: a query as the trained parser reads it, a document by its words."""
 
-    name = "rules"
+    name = "parser"
+
+    def __init__(self, parser: QueryParser | None = None) -> None:
+        """None takes the built-in parser, loaded when a query is first read."""
+        self._parser = parser
 
     def intents(self, query: str) -> Intents:
-        """The query without what it rules out, and that; or a negated claim and its opposite.
-
-        "Which king was never crowned?" rules out what "Which king was crowned?" asks for.
-        """
-        found = _stated(query)
-        if found.excluded:
-            return Intents((found.topic or query,), found.excluded)
-        opposite = _affirmative(query, find_cues(query))
-        return Intents((query,), (opposite,) if opposite != query else ())
+        """The query without what it rules out, and that."""
+        found = self._parsed(query)
+        return Intents((found.topic or query,), found.excluded)
 
     def passages(self, query: str, n: int) -> list[str]:
         """One, however many were asked for: the query without what it rules out."""
@@ -66,25 +57,14 @@ class Rules:
 
     def formula(self, query: str) -> str:
         """Words as predicates; denied ones and what the query rules out are negated."""
-        found = _stated(query)
+        found = self._parsed(query)
         return query_formula(found.topic or query, found.excluded)
 
     def formulas(self, documents: Sequence[str]) -> list[str]:
         """Words as predicates, denied ones negated."""
         return [text_formula(document) for document in documents]
 
-
-def _stated(query: str) -> Constraint:
-    """What cue words alone tell."""
-    return detect(query, np.zeros(0, dtype=np.float32), None)
-
-
-def _affirmative(query: str, cues: Sequence[Cue]) -> str:
-    """The query with every negation of its claim taken out."""
-    said, at = "", 0
-    for cue in cues:
-        if cue.family in _TURNING:
-            words = cue.words.lower().replace("’", "'")
-            said += query[at : cue.start] + _WHOLE.get(words, _NOT.sub("", cue.words))
-            at = cue.start + len(cue.words)
-    return re.sub(r"\s+", " ", said + query[at:]).strip()
+    def _parsed(self, query: str) -> Constraint:
+        if self._parser is None:
+            self._parser = load_parser(None)
+        return self._parser.parse([query])[0]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coder_ir.baselines.decompose import Intents, Rules
+from coder_ir.baselines.decompose import Intents, ParserDecomposer
 from coder_ir.datasets.documents import json_lines
 from coder_ir.errors import InvalidFile, NotFound
 
@@ -14,7 +14,7 @@ _LISTS, _TEXTS = ("positive", "negative"), ("query", "passage", "formula")
 
 
 class Recorded:
-    """Answers from a jsonl file, plain or .xz; a query that is not in it is read by rules."""
+    """Answers from a jsonl file, plain or .xz; a query that is not in it is left to our parser."""
 
     def __init__(self, path: Path) -> None:
         """Read objects with `query`, `positive`, `negative`, `passage` and `formula`.
@@ -22,7 +22,7 @@ class Recorded:
         An object with only a `note` says how the file was made.
         """
         self.name = f"recorded: {path.name.split('.')[0]}"
-        self._rules = Rules()
+        self._parsed = ParserDecomposer()
         self._kept = _read(path)
 
     def __len__(self) -> int:
@@ -30,29 +30,29 @@ class Recorded:
         return len(self._kept)
 
     def missing(self, queries: Sequence[str]) -> list[str]:
-        """The queries that the file has not, and that are read by rules."""
+        """The queries that the file has not, and that our parser reads."""
         return [query for query in queries if _key(query) not in self._kept]
 
     def intents(self, query: str) -> Intents:
         """What the file says."""
         row = self._kept.get(_key(query))
         if row is None:
-            return self._rules.intents(query)
+            return self._parsed.intents(query)
         return Intents(tuple(row["positive"]), tuple(row["negative"]))
 
     def passages(self, query: str, n: int) -> list[str]:
         """The file's one passage, however many were asked for."""
         row = self._kept.get(_key(query))
-        return self._rules.passages(query, n) if row is None else [row["passage"]]
+        return self._parsed.passages(query, n) if row is None else [row["passage"]]
 
     def formula(self, query: str) -> str:
         """What the file says."""
         row = self._kept.get(_key(query))
-        return self._rules.formula(query) if row is None else str(row["formula"])
+        return self._parsed.formula(query) if row is None else str(row["formula"])
 
     def formulas(self, documents: Sequence[str]) -> list[str]:
-        """By rules."""
-        return self._rules.formulas(documents)
+        """By their words."""
+        return self._parsed.formulas(documents)
 
 
 def _key(query: str) -> str:
@@ -62,7 +62,7 @@ def _key(query: str) -> str:
 def _read(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         raise NotFound(
-            f"no file {path} with recorded decompositions; --decompose takes rules, llm or a file"
+            f"no file {path} with recorded decompositions; --decompose takes parser, llm or a file"
         )
     kept = {}
     try:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coder_ir.baselines.bm25 import BM25
 from coder_ir.baselines.by_vector import Indexed, Nearest
-from coder_ir.baselines.decompose import Decomposer, Rules
+from coder_ir.baselines.decompose import Decomposer, ParserDecomposer
 from coder_ir.baselines.dense import Dense, load_dense_encoder
 from coder_ir.baselines.deo import DEO
 from coder_ir.baselines.hyde import HyDE
@@ -15,7 +15,7 @@ from coder_ir.encoders.onnx import Runtime
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Progress, Searcher
 
-DECOMPOSING = ("hyde", "deo", "ns-ir")  # ask a language model, or rules
+DECOMPOSING = ("hyde", "deo", "ns-ir")  # ask a language model, or our parser
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Workplace:
     """What a system may use."""
 
     base: Indexed
-    decomposer: Decomposer = field(default_factory=Rules)
+    decomposer: Decomposer = field(default_factory=ParserDecomposer)
     folder: Path | None = None  # where it keeps what it made of the documents
     first: int = 100  # hits that `ns-ir` ranks anew
     encoder: str = ""  # of `dense`; "": the index's own

@@ -11,6 +11,7 @@ from coder_ir.cli.demo import demo
 from coder_ir.cli.evaluate import evaluate
 from coder_ir.cli.info import info
 from coder_ir.cli.model import model_export
+from coder_ir.cli.parse import parse
 from coder_ir.cli.plan import plan
 from coder_ir.cli.run import run
 from coder_ir.cli.search import index, model_info, search
@@ -53,7 +54,7 @@ def _root(
     pass
 
 
-for command in (demo, index, search, attach, run, info, serve, plan, bench):
+for command in (demo, index, search, parse, attach, run, info, serve, plan, bench):
     app.command()(command)
 app.command("eval")(evaluate)
 app.add_typer(model_app, name="model")

@@ -13,11 +13,11 @@ def bench(
     names: Annotated[
         list[str] | None,
         typer.Argument(
-            help="development, settings, recipe, detection, risk, diagnostics, survival, "
-            "benchmarks, nevir, negconstraint, beir, torch, encoders, separation, reranker, "
-            "verifier, sensitivity, efficiency, encoding, search, ann, kinds, serving, kill, "
-            "probe, goals, card, results; default: all but settings, recipe, torch, verifier, "
-            "ann, kinds, serving and probe.",
+            help="development, settings, recipe, parsing, detection, ordinary, risk, diagnostics, "
+            "survival, benchmarks, nevir, negconstraint, beir, torch, encoders, separation, "
+            "reranker, verifier, sensitivity, efficiency, encoding, search, ann, kinds, serving, "
+            "kill, probe, goals, card, results; default: all but settings, recipe, torch, "
+            "verifier, ann, kinds, serving and probe.",
             metavar="[NAME]...",
         ),
     ] = None,
@@ -34,6 +34,9 @@ def bench(
     written: Annotated[
         Path, typer.Option(help="Folder with contrast.development.jsonl (development).")
     ] = Path("recipes/written"),
+    queries: Annotated[
+        Path, typer.Option(help="Folder of marked queries (parsing, serving).")
+    ] = Path("recipes/queries"),
     reranker: Annotated[
         Path | None,
         typer.Option(help="Folder of an ONNX cross-encoder (reranker, efficiency)."),
@@ -57,7 +60,7 @@ def bench(
     from coder_ir.experiments.page import fill
     from coder_ir.experiments.run import Setup, run_experiments
 
-    setup = Setup(data, out, reference, model, written, reranker, llm)
+    setup = Setup(data, out, reference, model, written, queries, reranker, llm)
     if into and not into.is_file():
         raise NotFound(f"no {into} to fill tables into")
     try:

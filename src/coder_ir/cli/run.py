@@ -67,8 +67,8 @@ def run(
     decompose: Annotated[
         str,
         typer.Option(
-            help="How hyde, deo and ns-ir read a query: rules, llm, or a jsonl file of recorded "
-            "decompositions. Default: llm where --llm is given, else rules."
+            help="How hyde, deo and ns-ir read a query: parser, llm, or a jsonl file of recorded "
+            "decompositions. Default: llm where --llm is given, else parser."
         ),
     ] = "",
     llm: Annotated[
@@ -78,7 +78,7 @@ def run(
         bool,
         typer.Option(
             "--llm-documents",
-            help="Let the model read documents too (ns-ir): a call for each, kept; else by rules.",
+            help="Let the model read documents too (ns-ir), a call for each; else by their words.",
         ),
     ] = False,
     encoder: Annotated[
@@ -243,16 +243,16 @@ class _Other:
 
     @contextmanager
     def _decomposer(self, folder: Path | None, queries: Sequence[str]) -> Iterator["Decomposer"]:
-        from coder_ir.baselines.decompose import Rules
+        from coder_ir.baselines.decompose import ParserDecomposer
         from coder_ir.baselines.recorded import Recorded
 
-        if self.decompose not in ("", "rules", "llm"):
+        if self.decompose not in ("", "parser", "llm"):
             recorded = Recorded(Path(self.decompose))
             if missing := recorded.missing(queries):
-                say(f"{self.decompose} has not {len(missing)} of the queries; rules read those")
+                say(f"{self.decompose} lacks {len(missing)} of the queries; the parser reads those")
             yield recorded
         elif self.llm is None:
-            yield Rules()
+            yield ParserDecomposer()
         elif folder is None:
             raise InvalidValue(
                 "the index has no folder that can be written to, so that answers that are paid "
@@ -265,11 +265,11 @@ class _Other:
     @contextmanager
     def _asked(self, llm: Path, folder: Path) -> Iterator["Decomposer"]:
         from coder_ir.baselines.asked import Asked
-        from coder_ir.baselines.decompose import Rules
+        from coder_ir.baselines.decompose import ParserDecomposer
         from coder_ir.llm import Endpoint, LanguageModel
 
         with LanguageModel(Endpoint.load(llm), cache=folder / "llm.sqlite") as model:
             try:
-                yield Asked(model, documents=None if self.llm_documents else Rules())
+                yield Asked(model, documents=None if self.llm_documents else ParserDecomposer())
             finally:  # what a run that was stopped has cost, too
                 say(str(model.ledger))

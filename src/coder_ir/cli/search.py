@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coder_ir.cli.parse import as_row, marked, summary
 from coder_ir.cli.talk import progress_bar, say
 
 if TYPE_CHECKING:
     from coder_ir import Ranking, SearchOptions
-    from coder_ir.types import Constraint, Policy
+    from coder_ir.types import Policy
 
 Index = Annotated[str, typer.Argument(help="Folder or address of the index.", metavar="INDEX")]
 Model = Annotated[
@@ -162,6 +163,8 @@ def search(
     """Search an index.
 
     Example: coder-ir search my-index "a quiet hotel, nothing near nightlife" -k 5 --explain
+
+    A query that starts with - goes behind --: coder-ir search my-index -- "-pool hotel"
     """
     from coder_ir.encoders.onnx import Runtime
     from coder_ir.retriever import Retriever
@@ -255,7 +258,8 @@ def _nothing(documents: int, where: list[str] | None) -> str:
 
 def _print_json(ranking: "Ranking", *, explain: bool) -> None:
     if explain:
-        typer.echo(json.dumps({"constraint": asdict(ranking.constraint)}, ensure_ascii=False))
+        read = {"constraint": as_row(ranking.query, ranking.constraint)}
+        typer.echo(json.dumps(read, ensure_ascii=False))
     for hit in ranking:
         row = {
             "rank": hit.rank,
@@ -297,7 +301,8 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
 
     console = Console()
     if explain:
-        console.print(f"[dim]{escape(_constraint(ranking.constraint))}[/]\n")
+        console.print(marked(ranking.query, ranking.constraint))
+        console.print(f"[dim]{escape(summary(ranking.constraint))}[/]\n")
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     for name in ("", "score", "topical", "compat.", "risk"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -321,19 +326,6 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
         console.print(f"  [red]✗[/] [bold]{escape(gone.doc_id)}[/]  [dim]{escape(gone.reason)}[/]")
     if explain and len(ranking.filtered) > 10:
         console.print(f"  [dim]and {len(ranking.filtered) - 10} more (all with --json)[/]")
-
-
-def _constraint(constraint: "Constraint") -> str:
-    """What the query was understood to state."""
-    words = f"Constraint: probability {constraint.probability:.2f}"
-    for name, found in (
-        ("cue", constraint.cues),
-        ("excluded", constraint.excluded),
-        ("required", constraint.required),
-    ):
-        if found:
-            words += f"; {name}: {', '.join(found)}"
-    return words + "."
 
 
 def _shortened(text: str, width: int = 220) -> str:

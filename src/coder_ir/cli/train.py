@@ -1,4 +1,4 @@
-"""train: run, export, calibrate."""
+"""train: run, export, parser, calibrate."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -90,21 +90,38 @@ def export(
         raise typer.Exit(1)
 
 
+@train_app.command("parser")
+def parser(
+    model: Annotated[Path, typer.Argument(help="Model folder whose first layers it reads.")],
+    *,
+    queries: Annotated[
+        Path, typer.Option(help="Folder with marked queries: train.txt*, development.txt*.")
+    ],
+    ordinary: Annotated[
+        Path | None,
+        typer.Option(help="Queries that state no constraint: jsonl with text; use Train or none."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of weights, order and spelling noise.")] = 13,
+) -> None:
+    """Train the query parser and store it in a model folder.
+
+    Example: coder-ir train parser my-model --queries recipes/queries
+    """
+    from coder_ir.training.parser import ParserPlan, train_parser
+
+    train_parser(model, queries=queries, ordinary=ordinary, plan=ParserPlan(seed=seed), report=say)
+
+
 @train_app.command("calibrate")
 def calibrate(
     model: Annotated[Path, typer.Argument(help="Model folder to calibrate.")],
     *,
-    written: Annotated[
-        Path,
-        typer.Option(help="Folder with queries*.jsonl and contrast.development.jsonl."),
-    ],
-    triplets: Annotated[Path, typer.Option(help="Triplets the encoder was trained on.")],
-    seed: Annotated[int, typer.Option(help="Of the folds.")] = 13,
+    written: Annotated[Path, typer.Option(help="Folder with contrast.development.jsonl*.")],
 ) -> None:
-    """Fit constraint detection and the risk of a hit, and store both in a model folder.
+    """Fit the risk of a hit, and store it in a model folder.
 
-    Example: coder-ir train calibrate my-model --written recipes/written --triplets train.jsonl
+    Example: coder-ir train calibrate my-model --written recipes/written
     """
     from coder_ir.training.calibrate import calibrate as fit
 
-    typer.echo(fit(model, written=written, triplets=triplets, seed=seed).table())
+    typer.echo(fit(model, written=written).table())

@@ -4,7 +4,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from coder_ir.errors import InvalidFile, ModelMismatch, NotFound
 from coder_ir.types import Space
@@ -36,6 +36,16 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
+class Parsing:
+    """How a query is parsed."""
+
+    graph: str  # file of the ONNX graph; reads what the trunk made of the query
+    names: tuple[str, ...]  # what a word can rule out without naming it, in the graph's order
+    scale: float  # of the logit that a sentence asks under a constraint, fitted on held-out queries
+    shift: float
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """What `model.json` says."""
 
@@ -48,6 +58,7 @@ class Manifest:
     trunk: str | None = None  # file of the graph with the layers that both roles share
     calibration: str | None = None  # file of what was fitted on development data
     verifier: Reading | None = None
+    parser: Parsing | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -55,7 +66,7 @@ class Manifest:
         parts = {
             key: value
             for key, value in asdict(self).items()
-            if key not in ("name", "licence", "calibration", "verifier")
+            if key not in ("name", "licence", "calibration", "verifier", "parser")
         }
         parts["sha256"] = {k: v for k, v in self.sha256.items() if k not in self._beside}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -66,6 +77,7 @@ class Manifest:
         return {
             *filter(None, [self.calibration]),
             *([self.verifier.graph] if self.verifier else []),
+            *([self.parser.graph] if self.parser else []),
         }
 
     def role(self, space: Space) -> Role:
@@ -96,7 +108,14 @@ class Manifest:
             version = raw.pop("format", None)
             topical, compatibility = Role(**raw.pop("topical")), Role(**raw.pop("compatibility"))
             verifier = Reading(**part) if (part := raw.pop("verifier", None)) else None
-            manifest = cls(topical=topical, compatibility=compatibility, verifier=verifier, **raw)
+            parser = _parsing(raw.pop("parser", None))
+            manifest = cls(
+                topical=topical,
+                compatibility=compatibility,
+                verifier=verifier,
+                parser=parser,
+                **raw,
+            )
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidFile(f"{path} is not a model description: {error}") from error
         if version != FORMAT:
@@ -120,6 +139,10 @@ class Manifest:
                     f"{path} is damaged or was changed: its sha256 is {seen[:12]}…, "
                     f"{MANIFEST} says {expected[:12]}…; export or download the folder again"
                 )
+
+
+def _parsing(raw: dict[str, Any] | None) -> Parsing | None:
+    return Parsing(**{**raw, "names": tuple(raw["names"])}) if raw else None
 
 
 def file_sha256(path: Path) -> str:

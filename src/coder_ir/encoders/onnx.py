@@ -1,7 +1,7 @@
 """Model folders on ONNX Runtime: tokens in, two unit vectors a text out."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from coder_ir.encoders.conventions import Similarity
 from coder_ir.encoders.folder import Manifest, Pooling, Role
 from coder_ir.encoders.passages import split_at_sentences
-from coder_ir.encoders.tokens import TokenVectors
+from coder_ir.encoders.tokens import QueryTokens, TokenVectors
 from coder_ir.errors import InvalidFile, InvalidValue
 from coder_ir.types import Floats, Kind, Progress, Space, Span, VectorPair
 from coder_ir.vectors import unit_rows
@@ -90,29 +90,60 @@ class OnnxEncoder:
         """Unit rows of one space alone, skipping the layers only the other one needs."""
         return self._run(texts, kind, [self.manifest.role(space)], progress)[0]
 
-    def encode_queries(
-        self, texts: Sequence[str], *, topical_only: Sequence[str]
-    ) -> tuple[VectorPair, Floats]:
-        """Both vectors of queries, and the topical ones of others, all threads at work."""
+    @property
+    def reads_queries_once(self) -> bool:
+        """Whether both roles read a query alike, so that the shared layers run once."""
+        one, other = self.manifest.topical, self.manifest.compatibility
+        return self._reads(one, "query") == self._reads(other, "query")
+
+    def encode_queries(self, texts: Sequence[str]) -> tuple[VectorPair, list[QueryTokens]]:
+        """Both vectors of each query, and its tokens after the shared layers; they run once."""
         roles = [self.manifest.topical, self.manifest.compatibility]
-        if self._reads(roles[0], "query") != self._reads(roles[1], "query"):
-            alone = self.encode_space(topical_only, space="topical", kind="query")
-            return self.encode(texts, kind="query"), alone
-        tokens = self.tokens([*texts, *topical_only], roles[0], "query")
+        if not self.reads_queries_once:
+            raise InvalidValue(f"the roles of {self.spec!r} read queries in different ways")
+        tokens = self.tokens(texts, roles[0], "query")
 
-        def run(batch: list[int]) -> list[Floats]:
-            wanted = roles if batch[0] < len(texts) else roles[:1]
-            return self._vectors([tokens[i] for i in batch], wanted)
+        def run(batch: list[int]) -> tuple[list[Floats], Floats]:
+            hidden, mask = self.lower([tokens[i] for i in batch])
+            upper = self._upper(hidden, mask, roles)
+            return self._pooled(upper, roles), hidden[0]
 
-        topical, compatibility = (
-            np.zeros((count, role.dimensions), dtype=np.float32)
-            for count, role in zip((len(tokens), len(texts)), roles, strict=True)
-        )
-        for batch, vectors in each_batch(tokens, run, kind="query", runtime=self.runtime):
-            topical[batch] = vectors[0]
-            if len(vectors) == len(roles):
-                compatibility[batch] = vectors[1]
-        return VectorPair(topical[: len(texts)], compatibility), topical[len(texts) :]
+        rows = [np.zeros((len(texts), role.dimensions), dtype=np.float32) for role in roles]
+        states: list[Floats] = []
+        for batch, (vectors, hidden) in each_batch(tokens, run, kind="query", runtime=self.runtime):
+            for out, part in zip(rows, vectors, strict=True):
+                out[batch] = part
+            states.append(hidden)
+        return VectorPair(*rows), self._own_tokens(texts, states)
+
+    def query_tokens(self, texts: Sequence[str]) -> list[QueryTokens]:
+        """The tokens of each query after the shared layers, without its vectors."""
+        tokens = self.tokens(texts, self.manifest.topical, "query")
+
+        def run(batch: list[int]) -> Floats:
+            hidden, _ = self.lower([tokens[i] for i in batch])
+            return np.asarray(hidden[0])
+
+        found = each_batch(tokens, run, kind="query", runtime=self.runtime)
+        return self._own_tokens(texts, [states for _, states in found])
+
+    def _own_tokens(self, texts: Sequence[str], states: Sequence[Floats]) -> list[QueryTokens]:
+        """Which rows are a query's own, and where their characters are."""
+        prefix = self.manifest.topical.query_prefix
+        ends = len(prefix)
+        found = []
+        for encoded, rows in zip(
+            self._tokenizer.encode_batch([prefix + text for text in texts]), states, strict=True
+        ):
+            closing = len(rows) - 1
+            own = [
+                (row, (start - ends, end - ends))
+                for row, (start, end) in enumerate(encoded.offsets[:closing])
+                if end > start >= ends
+            ]
+            states_of_own = rows[[row for row, _ in own]]
+            found.append(QueryTokens(states_of_own, tuple(offsets for _, offsets in own)))
+        return found
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The last topical layer over each text, read as a document."""
@@ -179,19 +210,32 @@ class OnnxEncoder:
 
     def _vectors(self, tokens: Sequence[Sequence[int]], roles: Sequence[Role]) -> list[Floats]:
         """Unit rows of one batch, in each role."""
-        found = zip(roles, self._hidden(tokens, roles), strict=True)
-        return [unit_rows(pool(hidden, mask, role.pooling)) for role, (hidden, mask) in found]
+        return self._pooled(self._hidden(tokens, roles), roles)
+
+    def _pooled(
+        self, hidden: Iterable[tuple[Floats, NDArray[np.int64]]], roles: Sequence[Role]
+    ) -> list[Floats]:
+        found = zip(roles, hidden, strict=True)
+        return [unit_rows(pool(rows, mask, role.pooling)) for role, (rows, mask) in found]
 
     def _hidden(
         self, tokens: Sequence[Sequence[int]], roles: Sequence[Role]
     ) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
         """Last layer of one batch in each role (texts, tokens, dimensions), and the mask."""
         if self.manifest.trunk:
-            hidden, mask = self.lower(tokens)
-            feed: dict[str, Any] = {"hidden": hidden, "attention_mask": mask}
-        else:
-            ids, mask = padded(tokens)
-            feed = {"input_ids": ids, "attention_mask": mask}
+            yield from self._upper(*self.lower(tokens), roles)
+            return
+        ids, mask = padded(tokens)
+        feed = {"input_ids": ids, "attention_mask": mask}
+        for role in roles:
+            (found,) = self._sessions[role.graph].run([role.output], feed)
+            yield found, mask
+
+    def _upper(
+        self, hidden: Floats, mask: NDArray[np.int64], roles: Sequence[Role]
+    ) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
+        """Each role's own layers over what the trunk made, and the mask."""
+        feed: dict[str, Any] = {"hidden": hidden, "attention_mask": mask}
         for role in roles:
             (found,) = self._sessions[role.graph].run([role.output], feed)
             yield found, mask
@@ -208,7 +252,7 @@ class OnnxSpace:
 
     def __init__(self, pair: OnnxEncoder, space: Space) -> None:
         """The other role's own layers are loaded but never run."""
-        self._pair = pair
+        self.pair = pair
         self._space: Space = space
         self.max_length = pair.max_length(space)
         self.fingerprint = f"{pair.fingerprint}:{space}"
@@ -217,11 +261,11 @@ class OnnxSpace:
         self, texts: Sequence[str], *, kind: Kind, progress: Progress | None = None
     ) -> Floats:
         """Unit rows in the order of `texts`."""
-        return self._pair.encode_space(texts, space=self._space, kind=kind, progress=progress)
+        return self.pair.encode_space(texts, space=self._space, kind=kind, progress=progress)
 
     def split(self, text: str) -> list[Span]:
         """Spans that fit both of the folder's roles."""
-        return self._pair.split(text)
+        return self.pair.split(text)
 
 
 def session(path: Path) -> Any:

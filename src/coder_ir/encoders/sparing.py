@@ -1,31 +1,23 @@
-"""Queries and the phrases of their constraints in one call, without vectors nobody asks for."""
+"""Topical vectors alone, where an encoder can spare the others."""
 
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
-from coder_ir.types import Encoder, Floats, VectorPair
+from coder_ir.types import Encoder, Floats, Kind, Progress, Space
 
 
 @runtime_checkable
 class SparingEncoder(Protocol):
-    """One that can leave out the compatibility vectors of some texts."""
+    """One that can compute one space without the other."""
 
-    def encode_queries(
-        self, texts: Sequence[str], *, topical_only: Sequence[str]
-    ) -> tuple[VectorPair, Floats]:
-        """Both vectors of queries, and the topical ones of others, as `encode` gives them."""
+    def encode_space(
+        self, texts: Sequence[str], *, space: Space, kind: Kind, progress: Progress | None = None
+    ) -> Floats:
+        """Unit rows of one space, as `encode` gives them."""
 
 
-def encode_queries(
-    encoder: Encoder, texts: Sequence[str], *, topical_only: Sequence[str]
-) -> tuple[VectorPair, Floats]:
-    """Both vectors of queries, and the topical ones of others, in one call of any encoder."""
+def topical_rows(encoder: Encoder, texts: Sequence[str]) -> Floats:
+    """Topical vectors of texts that are read as queries."""
     if isinstance(encoder, SparingEncoder):
-        return encoder.encode_queries(texts, topical_only=topical_only)
-    return first(encoder.encode([*texts, *topical_only], kind="query"), len(texts))
-
-
-def first(vectors: VectorPair, count: int) -> tuple[VectorPair, Floats]:
-    """Both vectors of the first texts, and the topical ones of those after them."""
-    pair = VectorPair(vectors.topical[:count], vectors.compatibility[:count])
-    return pair, vectors.topical[count:]
+        return encoder.encode_space(texts, space="topical", kind="query")
+    return encoder.encode(texts, kind="query").topical

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from coder_ir.types import Floats
+from coder_ir.types import Floats, VectorPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +26,19 @@ class TokenEncoder(Protocol):
 
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """One for each text, read as a document."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTokens:
+    """A query as the layers that both roles share see it."""
+
+    states: Floats  # (tokens, dimensions), without those of prefix and special tokens
+    offsets: tuple[tuple[int, int], ...]  # characters of the query, one pair for each token
+
+
+@runtime_checkable
+class QueryEncoder(Protocol):
+    """An encoder whose first layers can be read token by token while it encodes a query."""
+
+    def encode_queries(self, texts: Sequence[str]) -> tuple[VectorPair, list[QueryTokens]]:
+        """Both vectors of each query, and its tokens after the shared layers."""

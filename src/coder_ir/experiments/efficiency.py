@@ -9,7 +9,7 @@ from statistics import mean, median
 from time import perf_counter
 
 from coder_ir.baselines.asked import Asked
-from coder_ir.baselines.decompose import Rules
+from coder_ir.baselines.decompose import ParserDecomposer
 from coder_ir.baselines.ns_ir import NSIR
 from coder_ir.baselines.registry import DECOMPOSING
 from coder_ir.datasets.testset import TestSet
@@ -30,7 +30,7 @@ _DATA = ("antonym", "nevir-open", "excluir")
 _WITH_MODEL = "antonym"  # the set on which a language model is asked
 _QUERIES = 6  # timed of a set, evenly spread
 _SHOWN, _QUALITY = "nevir-open", "FVR@10"  # of the picture
-_CROWD = ("hyde, rules", "ns-ir, rules", "compatibility alone")  # left out of it
+_CROWD = ("hyde, parser", "ns-ir, parser", "compatibility alone")  # left out of it
 _OURS, _PEER = "auto", "deo"  # whose times are compared
 _PAPER = "HyDE 46.67 h, NS-IR 53.76 h, DEO 9.64 h, CoDeR-Seq 0.08 h, CoDeR-Union 0.07 h"
 _COLUMNS = ("data", "system", "offline, s", "a query, ms", "queries/s", "calls", "tokens", "$")
@@ -143,7 +143,13 @@ class _Bench:
         own = self.retriever
         lexical = StoredLexical(own.store, self.folder / "index" / LEXICAL)
         lexical.refresh()
-        return Retriever(own.encoder, own.store, calibration=own.calibration, lexical=lexical)
+        return Retriever(
+            own.encoder,
+            own.store,
+            calibration=own.calibration,
+            lexical=lexical,
+            parser=own.parser,
+        )
 
     def with_model(self, report: Report) -> Iterator[tuple[str, Cost | str]]:
         """The systems that ask a language model, asking one."""
@@ -156,7 +162,7 @@ class _Bench:
             for name in DECOMPOSING:
                 shown = f"{name}, {model.endpoint.model}"
                 report(f"efficiency: {_WITH_MODEL}, {shown}")
-                asked = Asked(model, documents=Rules())
+                asked = Asked(model, documents=ParserDecomposer())
                 yield shown, self.cost(System(shown, system=name), asked, model)
 
 
@@ -168,7 +174,7 @@ def _milliseconds(opened: Searcher, text: str) -> float:
 
 def _systems(setup: Setup) -> list[System]:
     """Those of the diagnostics table, and each topical or default search with the reranker."""
-    systems = [one for one in load_comparison("diagnostics").systems if one.decompose == "rules"]
+    systems = [one for one in load_comparison("diagnostics").systems if one.decompose == "parser"]
     if setup.reranker is not None and setup.reranker.is_dir():
         reranked = [system for system in load_comparison("reranker").systems if system.rerank]
         systems += [system for system in reranked if system.policy in ("topical", "auto")]
@@ -181,8 +187,9 @@ def _note(setup: Setup) -> str:
         "machine in one run. Offline: encoding, counting words, and for NS-IR reading documents. "
         "Calls, tokens and money are of a language model, a query; money for a thousand queries "
         "at 2.50 and 10.00 dollars a million tokens in and out, or as the model's file says. "
-        "Rows without a model's name read queries by rules; with one, NS-IR still reads documents "
-        "by rules. In the picture, recorded decompositions have the time of the model asked here. "
+        "Rows without a model's name read queries with our parser; with one, NS-IR reads "
+        "documents by their words. In the picture, recorded decompositions have the time of the "
+        "model asked here. "
         f"The paper, on its six sets and its machine: {_PAPER}, and 5 to 32 dollars for "
         "the first three."
     )
@@ -200,7 +207,7 @@ def _ratio(figures: Mapping[str, Mapping[str, Cost]]) -> str:
 
 def _time(system: System, figures: Mapping[str, Mapping[str, Cost]]) -> float:
     """Milliseconds a query; recorded decompositions took a language model's time; 0: not known."""
-    if system.decompose == "rules":
+    if system.decompose == "parser":
         found = figures[_SHOWN].get(system.name)
         return found.milliseconds if found else 0.0
     own = figures.get(_WITH_MODEL, {}).items()

@@ -20,7 +20,7 @@ _SECTIONS = {
         "negconstraint",
         "probe",
     ),
-    "Ordinary queries": ("beir", "torch", "detection"),
+    "Ordinary queries": ("ordinary", "parsing", "detection", "beir", "torch"),
     "What does what": ("encoders", "separation", "reranker", "verifier", "sensitivity", "recipe"),
     "Our own topics": ("development", "settings", "risk", "goals"),
     "Time": ("efficiency", "encoding", "search", "ann", "kinds", "serving", "kill"),

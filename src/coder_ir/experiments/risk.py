@@ -6,7 +6,6 @@ from pathlib import Path
 
 from coder_ir.encoders import load_encoder
 from coder_ir.encoders.onnx import OnnxEncoder
-from coder_ir.encoders.registry import load_calibration
 from coder_ir.errors import InvalidValue
 from coder_ir.experiments.figures import pyplot, style
 from coder_ir.experiments.setup import Report, Setup
@@ -18,11 +17,11 @@ _SIDES = ((6, -10), (-14, 6))  # where a curve's counts stand, in points
 
 def measure_risk(setup: Setup, report: Report) -> Table:
     """Risks of development passages, each from a fit on the other topics; table and picture."""
-    encoder, calibration = load_encoder(setup.model), load_calibration(setup.model)
-    if not isinstance(encoder, OnnxEncoder) or calibration is None:
-        raise InvalidValue(f"risk needs a calibrated model folder, got {setup.model!r}")
+    encoder = load_encoder(setup.model)
+    if not isinstance(encoder, OnnxEncoder):
+        raise InvalidValue(f"risk needs a model folder, got {setup.model!r}")
     report("risk: scoring the development topics")
-    found, read = cross_fitted_risks(encoder, setup.written, calibration)
+    found, read = cross_fitted_risks(encoder, setup.written)
     curves = {"risk": found} | ({"risk, verified": read} if read else {})
     draw(curves, setup.out / "risk.png")
     errors = "; ".join(f"{name} {curve.error:.3f}" for name, curve in curves.items())

@@ -20,7 +20,9 @@ from coder_ir.experiments.goals import measure_goals
 from coder_ir.experiments.index_kinds import measure_index_kinds
 from coder_ir.experiments.local_model import has_local_model
 from coder_ir.experiments.nevir import measure_nevir
+from coder_ir.experiments.ordinary import measure_ordinary
 from coder_ir.experiments.page import Page, compose_results
+from coder_ir.experiments.parsing import measure_parsing
 from coder_ir.experiments.probe import measure_probe
 from coder_ir.experiments.recipe import measure_recipe
 from coder_ir.experiments.risk import measure_risk
@@ -46,7 +48,9 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "development": measure_development,
     "settings": measure_settings,
     "recipe": measure_recipe,
+    "parsing": measure_parsing,
     "detection": measure_detection,
+    "ordinary": measure_ordinary,
     "risk": measure_risk,
     "diagnostics": comparing("diagnostics"),
     "survival": measure_survival,

@@ -27,7 +27,7 @@ from coder_ir.experiments.load import Heard, Pace, Writer, searching
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
 from coder_ir.stores import SqliteStore
-from coder_ir.training.queries import read_queries
+from coder_ir.training.marked_queries import read_marked_part
 from coder_ir.types import Document, ModelStamp, Record, Span, VectorPair
 from coder_ir.vectors import unit_rows
 
@@ -50,7 +50,7 @@ class Load:
 def measure_serving(setup: Setup, report: Report, load: Load = Load()) -> Table:
     """One caller, then many, a writer beside them; then kill -9, and what is still there."""
     texts = [document.content for document in load_sample()[0]]
-    queries = [query.text for query in read_queries(setup.written)]
+    queries = [query.text for query in read_marked_part(setup.queries, "development")]
     random.Random(13).shuffle(queries)
     writer = Writer(texts)
     with tempfile.TemporaryDirectory() as folder:

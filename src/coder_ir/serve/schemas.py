@@ -18,9 +18,11 @@ from coder_ir.types import (
     Document,
     Filtered,
     Hit,
+    Mark,
     Operator,
     Passage,
     Ranking,
+    Role,
 )
 
 Scalar = str | int | float | bool | None
@@ -212,24 +214,47 @@ def _scores(one: Hit | Filtered) -> dict[str, Any]:
     return {"doc_id": one.doc_id, **real}
 
 
+class MarkOut(BaseModel):
+    """A part of the query that says something of its constraint."""
+
+    start: int
+    end: int
+    role: Role
+    text: str
+    names: Annotated[list[str], Field(description="What an implied mark rules out.")]
+    probability: float
+
+    @classmethod
+    def of(cls, mark: Mark) -> Self:
+        """From the library's."""
+        return cls(
+            start=mark.span.start,
+            end=mark.span.end,
+            role=mark.role,
+            text=mark.text,
+            names=list(mark.names),
+            probability=mark.probability,
+        )
+
+
 class ConstraintOut(BaseModel):
     """What the query was understood to rule out or insist on."""
 
     probability: float
-    cues: list[str]
     excluded: list[str]
     required: list[str]
-    topic: str
+    topic: Annotated[str, Field(description="The query less what it rules out; may be empty.")]
+    spans: Annotated[list[MarkOut], Field(description="Parts of the query, in order.")]
 
     @classmethod
     def of(cls, stated: Constraint) -> Self:
         """From the library's."""
         return cls(
             probability=stated.probability,
-            cues=list(stated.cues),
             excluded=list(stated.excluded),
             required=list(stated.required),
             topic=stated.topic,
+            spans=[MarkOut.of(mark) for mark in stated.marks],
         )
 
 

@@ -11,14 +11,14 @@ from coder_ir.errors import TooLarge, UploadStopped
 from coder_ir.intake import Added
 from coder_ir.policies import POLICIES
 from coder_ir.retriever import Retriever
-from coder_ir.searching import DEFAULT_POLICY, STATED, Asked
+from coder_ir.searching import DEFAULT_POLICY, Asked
 from coder_ir.serve.batching import Answer, Batcher, Question
 from coder_ir.serve.metrics import Metrics
 from coder_ir.serve.pool import PoolOut, pool_of
 from coder_ir.serve.schemas import IndexOut, ModelOut, PoolIn, SearchIn, SettingsOut
 from coder_ir.serve.settings import ServeSettings
 from coder_ir.serve.writing import Writer, within
-from coder_ir.types import Ranking
+from coder_ir.types import STATED, Ranking
 
 T = TypeVar("T")
 

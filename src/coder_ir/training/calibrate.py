@@ -11,14 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coder_ir.calibration import Calibration, Logistic
-from coder_ir.constraints import detect, shape
 from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
 from coder_ir.encoders.registry import load_verifier
 from coder_ir.errors import InvalidValue, MissingExtra
-from coder_ir.searching import STATED, breaches, reading
-from coder_ir.training.queries import LabelledQuery, read_queries, statements
-from coder_ir.training.sentences import load_triplets
+from coder_ir.query import load_parser, read_queries
+from coder_ir.searching import breaches, reading
 from coder_ir.training.sources import item_group, read_contrast_items
 from coder_ir.types import Scores
 
@@ -58,9 +56,6 @@ class Curve:
 class CalibrationReport:
     """Held-out figures: each value was predicted by a fit that did not see its fold."""
 
-    queries: int
-    exclusions_found: float  # share of queries that name what they rule out, from STATED on
-    false_alarms: float  # share of queries without a constraint, from STATED on
     risk: Curve
     read_risk: Curve | None = None  # of verified hits
 
@@ -68,54 +63,35 @@ class CalibrationReport:
         """Text for a terminal."""
         read = f", {self.read_risk.error:.3f} for verified hits" if self.read_risk else ""
         return (
-            f"detection: {self.queries} queries, {100 * self.exclusions_found:.1f}% of exclusions "
-            f"found, {100 * self.false_alarms:.1f}% false alarms\n"
             f"risk: {self.risk.judgements} judgements, expected calibration error "
             f"{self.risk.error:.3f}{read}"
         )
 
 
-def calibrate(folder: Path, *, written: Path, triplets: Path, seed: int = 13) -> CalibrationReport:
-    """Fit detector and risk for a model folder and store them in it.
+def calibrate(folder: Path, *, written: Path) -> CalibrationReport:
+    """Fit the risk of a hit for a model folder and store it there.
 
     Args:
         folder: the model folder.
-        written: folder with labelled queries and with contrast items the encoder never saw
+        written: folder with contrast items the encoder never saw
             (`contrast.development.jsonl*`).
-        triplets: the training triplets, whose claims serve as statements without a constraint.
-        seed: of the folds and of the sample of statements.
     """
     encoder = OnnxEncoder(folder)
-    asked = read_queries(written) + statements(load_triplets(triplets), seed=seed)
-    detector, held_out = _fit_detector(encoder, asked, seed)
-    found = _judgements(encoder, written, detector)
-    risk = _fit(found.features, found.breaks, strength=_RISK_STRENGTH)
-    fitted = Calibration(detector, risk)
+    found = _judgements(encoder, written)
+    fitted = Calibration(_fit(found.features, found.breaks))
     if found.logits is not None:
         read = _read(found, found.logits)
-        fitted = replace(
-            fitted, read_risk=_fit(read.features, read.breaks, strength=_RISK_STRENGTH)
-        )
+        fitted = replace(fitted, read_risk=_fit(read.features, read.breaks))
     _store(fitted, folder)
-    constrained = np.array([query.constrained for query in asked])
-    excludes = np.array([query.excludes for query in asked])
-    return CalibrationReport(
-        queries=len(asked),
-        exclusions_found=float((held_out[excludes] >= STATED).mean()),
-        false_alarms=float((held_out[~constrained] >= STATED).mean()),
-        risk=_risk_curve(found),
-        read_risk=_read_curve(found),
-    )
+    return CalibrationReport(risk=_risk_curve(found), read_risk=_read_curve(found))
 
 
-def cross_fitted_risks(
-    encoder: OnnxEncoder, written: Path, calibration: Calibration
-) -> tuple[Curve, Curve | None]:
+def cross_fitted_risks(encoder: OnnxEncoder, written: Path) -> tuple[Curve, Curve | None]:
     """Reliability of risk on the development topics, each fold predicted from the others.
 
     The second curve is that of verified hits.
     """
-    found = _judgements(encoder, written, calibration.detector)
+    found = _judgements(encoder, written)
     return _risk_curve(found), _read_curve(found)
 
 
@@ -158,17 +134,6 @@ def reliability(risks: Scores, breaks: NDArray[np.bool_]) -> Curve:
     )
 
 
-def _fit_detector(
-    encoder: OnnxEncoder, asked: Sequence[LabelledQuery], seed: int
-) -> tuple[Logistic, Scores]:
-    texts = [query.text for query in asked]
-    vectors = encoder.encode_space(texts, space="topical", kind="query")
-    features = np.concatenate([np.stack([shape(text) for text in texts]), vectors], axis=1)
-    labels = np.array([query.constrained for query in asked])
-    fold = np.random.default_rng(seed).permutation(len(asked)) % FOLDS
-    return _fit(features, labels, strength=3.0), _out_of_fold(features, labels, fold, strength=3.0)
-
-
 @dataclass(frozen=True, slots=True)
 class _Row:
     """A query and a passage as they stand in a development item."""
@@ -189,7 +154,7 @@ class _Judgements:
     logits: Scores | None = None  # the verifier's
 
 
-def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Judgements:
+def _judgements(encoder: OnnxEncoder, written: Path) -> _Judgements:
     items = list(read_contrast_items(written, "contrast.development.jsonl*"))
     groups = {g: n for n, g in enumerate(dict.fromkeys(item_group(i) for i in items))}
     rows = [
@@ -202,12 +167,8 @@ def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Jud
     ]
     asked = list(dict.fromkeys(row.query for row in rows))
     texts = list(dict.fromkeys(row.text for row in rows))
-    queries = encoder.encode(asked, kind="query")
+    queries, constraints = read_queries(asked, encoder, load_parser(encoder))
     documents = encoder.encode(texts, kind="document")
-    constraints = [
-        replace(detect(query, vector, detector), required=())
-        for query, vector in zip(asked, queries.topical, strict=True)
-    ]
     phrases = list(dict.fromkeys(p for c in constraints for p in c.excluded))
     spans = encoder.encode_space(phrases, space="topical", kind="query")
     line, column, place = (
@@ -216,13 +177,13 @@ def _judgements(encoder: OnnxEncoder, written: Path, detector: Logistic) -> _Jud
     features, kept = [], []
     for row in rows:
         q, d = line[row.query], column[row.text]
-        if constraints[q].probability < STATED:
+        if not constraints[q].stated:
             continue
         own = spans[[place[phrase] for phrase in constraints[q].excluded]]
         likeness = (own @ documents.topical[d])[None, :].astype(np.float64)
         topical = float(queries.topical[q] @ documents.topical[d])
         compatibility = float(queries.compatibility[q] @ documents.compatibility[d])
-        breach = float(breaches(constraints[q], [row.text], likeness)[0])
+        breach = float(breaches(constraints[q].excluded, (), [row.text], likeness)[0])
         features.append([topical, compatibility, breach])
         kept.append(row)
     if not kept:
@@ -249,7 +210,7 @@ def _logits(encoder: OnnxEncoder, rows: Sequence[_Row]) -> Scores:
 
 def _risk_curve(found: _Judgements) -> Curve:
     """Reliability of `hit.risk`, each fold predicted from the others."""
-    risks = _out_of_fold(found.features, found.breaks, found.fold, strength=_RISK_STRENGTH)
+    risks = _out_of_fold(found.features, found.breaks, found.fold)
     return reliability(risks, found.breaks)
 
 
@@ -257,23 +218,21 @@ def _out_of_fold(
     features: NDArray[np.floating],
     labels: NDArray[np.bool_],
     fold: NDArray[np.int64],
-    *,
-    strength: float,
 ) -> Scores:
     predicted = np.zeros(len(labels))
     for part in range(FOLDS):
-        fitted = _fit(features[fold != part], labels[fold != part], strength=strength)
+        fitted = _fit(features[fold != part], labels[fold != part])
         predicted[fold == part] = fitted.probability(features[fold == part])
     return predicted
 
 
-def _fit(features: NDArray[np.floating], labels: NDArray[np.bool_], *, strength: float) -> Logistic:
+def _fit(features: NDArray[np.floating], labels: NDArray[np.bool_]) -> Logistic:
     try:
         from sklearn.linear_model import LogisticRegression
     except ImportError as error:
         raise MissingExtra("Calibration", extra="train") from error
     if len(set(labels.tolist())) < 2:
         raise InvalidValue(f"calibration needs both labels in every fold, got {len(labels)} rows")
-    fitted = LogisticRegression(C=strength, max_iter=5000).fit(features, labels)
+    fitted = LogisticRegression(C=_RISK_STRENGTH, max_iter=5000).fit(features, labels)
     weights = tuple(round(float(weight), 6) for weight in fitted.coef_[0])
     return Logistic(weights, round(float(fitted.intercept_[0]), 6))

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import numpy as np
-
 from coder_ir.copies import own_words
 from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.training.sources import READERS, read_jsonl
@@ -137,13 +135,12 @@ def cropped(triplets: Sequence[Triplet]) -> list[Triplet]:
     One whose passages share none, or of which one says nothing that the other does not, has no
     crop.
     """
-    both = np.ones((2, 2), dtype=np.bool_)
     pairs = dict.fromkeys((triplet.satisfying, triplet.violating) for triplet in triplets)
-    cuts = {pair: own_words(pair, both) for pair in pairs}
+    cuts = {pair: own_words([(0, 1)], dict(enumerate(pair))) for pair in pairs}
     return [
         replace(triplet, satisfying=good, violating=bad)
         for triplet in triplets
-        for good, bad in (cuts[triplet.satisfying, triplet.violating],)
+        for good, bad in (cuts[triplet.satisfying, triplet.violating].values(),)
         if good and bad and good != triplet.satisfying and bad != triplet.violating
     ]
 

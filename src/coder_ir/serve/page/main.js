@@ -5,7 +5,7 @@ import { asCurl, asPython, searchBody } from "./code.js";
 import { join, showLists } from "./lists.js";
 import { narrowed, rank } from "./policies.js";
 import { showScatter } from "./scatter.js";
-import { element } from "./text.js";
+import { element, parsed } from "./text.js";
 import { upload } from "./upload.js";
 
 const HITS = 10; // a column
@@ -168,14 +168,15 @@ function legend(size, coder) {
 }
 
 function showConstraint() {
-  const { probability, cues, excluded, required, topic } = state.pool.constraint;
+  const { probability, excluded, required, topic, spans } = state.pool.constraint;
   const sure = `${Math.round(100 * probability)}%`;
   const chips = (label, list) => (list.length
     ? [` ${label} `, ...list.flatMap((text) => [element("b", { class: "chip" }, text), " "])] : []);
   const found = probability >= state.index.settings.stated;
   at("constraint").replaceChildren(...(found
-    ? [`A constraint is stated (${sure} sure).`, ...chips("Cue:", cues), ...chips("Ruled out:", excluded),
-      ...chips("Required:", required), ...(topic && excluded.length ? chips("Left to look for:", [topic]) : [])]
+    ? [...parsed(state.query, spans), ` A constraint is stated (${sure} sure).`,
+      ...chips("Ruled out:", excluded), ...chips("Required:", required),
+      ...(topic && excluded.length ? chips("Left to look for:", [topic]) : [])]
     : [`No constraint was found in this query (${sure}), so auto keeps the topical order.`]));
 }
 

@@ -95,33 +95,47 @@ function union({ candidates }, { alpha, p }) {
   return { kept, dropped };
 }
 
+const UNSEEN = 10; // passages off the topic that every pool is taken to have
+
+/** The topical score below which passages count as off the topic. */
+function floorOf(topical) {
+  const sorted = [...topical].sort((a, b) => a - b);
+  const [low, high, middle] = [sorted[0], sorted.at(-1), sorted.length >> 1];
+  const median = sorted.length % 2 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+  return (UNSEEN * (2 * low - high) + sorted.length * median) / (UNSEEN + sorted.length);
+}
+
+/** Topical scores, lowered by what goes against the constraint. */
+function lowered(candidates, constraint, share, s) {
+  const topical = candidates.map((one) => one.topical);
+  if (!share) return topical;
+  const weight = share * s.strength * (constraint.excluded.length ? 1 : s.unnamed);
+  const wanted = candidates.map((one) => (1 - share) * one.topical + share * (one.topic ?? one.topical)
+    + weight * one.compatibility - share * s.exclusion * (one.breach ?? 0));
+  const [floor, most] = [floorOf(topical), Math.max(...wanted)];
+  const gap = Math.max(Math.max(...topical) - floor, 1e-6);
+  return topical.map((score, i) => floor + Math.min(score - floor, 0)
+    + Math.max(score - floor, 0) * Math.exp((-s.firmness * (most - wanted[i])) / gap));
+}
+
 function auto({ candidates, constraint }, s) {
   const part = (constraint.probability - s.doubt) / (s.sure - s.doubt);
   const share = Math.min(1, Math.max(0, part));
-  const names = constraint.excluded.length + constraint.required.length > 0;
-  const weight = share * s.strength * (names ? 1 : s.unnamed);
-  const topic = candidates.map((one) =>
-    one.topic === null ? one.topical : (1 - share) * one.topical + share * one.topic);
+  const levels = lowered(candidates, constraint, share, s);
   const highest = (values, one) => Math.max(...one.copies.map((i) => values[i]));
   const compatibility = candidates.map((one) => one.compatibility);
   const apart = candidates.map((one) => one.apart ?? -Infinity);
   const behind = (one) => highest(compatibility, one) - one.compatibility
     + (one.apart === null ? 0 : s.apart * (highest(apart, one) - one.apart));
-  const parts = candidates.map((one) => ({
-    level: highest(topic, one),
-    gain: weight * one.compatibility,
-    breach: share * (one.breach ?? 0),
-    deficit: behind(one),
-  }));
-  const scores = parts.map(({ level, gain, breach, deficit }) =>
-    rounded(level + gain - s.exclusion * breach - s.rivalry * deficit));
+  const deficits = candidates.map(behind);
+  const scores = candidates.map((one, i) => rounded(highest(levels, one) - s.rivalry * deficits[i]));
   const kept = bestFirst(scores).map((i) => {
-    const { level, gain, breach, deficit } = parts[i];
-    let why = `topic ${shown(level)}`;
-    if (share) why += ` + compatibility ${shown(gain)}`;
-    if (breach) why += ` − ${shown(s.exclusion * breach)} for what is ruled out`;
-    if (deficit) why += ` − ${shown(s.rivalry * deficit)} behind a near-copy`;
-    return { i, score: scores[i], why: share || deficit ? why : "no constraint was found" };
+    const one = candidates[i];
+    let why = `topic ${shown(one.topical)}`;
+    if (share) why += `, lowered to ${shown(levels[i])} by compatibility ${shown(one.compatibility)}`;
+    if (share && one.breach) why += ` and ${shown(one.breach)} of what is ruled out`;
+    if (deficits[i]) why += ` − ${shown(s.rivalry * deficits[i])} behind a near-copy`;
+    return { i, score: scores[i], why: share || deficits[i] ? why : "no constraint was found" };
   });
   return { kept, dropped: [] };
 }

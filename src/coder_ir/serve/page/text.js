@@ -21,6 +21,19 @@ export function drawn(name, attributes = {}, ...children) {
   return node;
 }
 
+/** A query with the parts that state its constraint marked; `start` and `end` count code points. */
+export function parsed(query, spans) {
+  const letters = [...query];
+  const parts = [];
+  let at = 0;
+  for (const { start, end, role } of spans) {
+    parts.push(letters.slice(at, start).join(""));
+    parts.push(element("span", { class: `span ${role}`, title: role }, letters.slice(start, end).join("")));
+    at = end;
+  }
+  return spans.length ? ["“", ...parts, letters.slice(at).join(""), "”"] : [];
+}
+
 /** Text with the constraint's words marked. */
 function worded(text, words) {
   const parts = [];
