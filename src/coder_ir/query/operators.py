@@ -1,6 +1,7 @@
-"""Operators that people type: `-word`, `-"a phrase"`, `NOT x`, `AND NOT x`, `w/o x`.
+"""Operators that people type: `-word`, `-"a phrase"`, `NOT x`, `AND NOT (x OR y)`, `w/o x`.
 
-They are read by rule, and for certain.
+They are read by rule, and for certain, in queries as short as people type into a search box. In
+longer texts a dash or a loud NOT is a part of the prose.
 """
 
 import re
@@ -12,9 +13,11 @@ from coder_ir.types import Constraint, Mark, Span
 _TERM = r"[\"“](?P<{0}_quoted>[^\"”]+)[\"”]|(?P<{0}_word>[^\W_][\w'’.+#-]*(?<!-)(?![\w-]))"
 _OPERATORS = ("NOT", "AND", "OR", "w")  # `w` begins w/o
 _READ = 2000  # characters of a query that are looked at
+_MOST_PROSE = 40  # words beside the operators and what they rule out
 _ARTICLE = r"(?:(?:an?|the|any)\s+)?"
 _MINUS = re.compile(rf"(?<!\S)(?P<cue>-)(?:{_TERM.format('minus')})")
 _NOT = re.compile(rf"(?<!\S)(?P<cue>(?:AND\s+)?NOT)\s+\(?{_ARTICLE}(?:{_TERM.format('not')})")
+_MORE = re.compile(rf"\s*(?:,|\bOR\b|\bAND\b)\s*{_ARTICLE}(?:{_TERM.format('more')})")
 _WITHOUT = re.compile(
     rf"(?<!\S)(?P<cue>w/o)\s+{_ARTICLE}(?:{_TERM.format('without')})", re.IGNORECASE
 )
@@ -39,25 +42,44 @@ class OperatorParser:
 
 
 def operator_marks(query: str) -> list[Mark]:
-    """Cues and what they rule out, in order; looks at the first two thousand characters."""
+    """Cues and what they rule out, in order; none in a text too long for a search box."""
+    query = query[:_READ]
     marks: list[Mark] = []
-    for pair in sorted(_found(query[:_READ]), key=lambda pair: pair[0].span.start):
-        if not marks or pair[0].span.start >= marks[-1].span.end:
-            marks += pair
-    return marks
+    for found in sorted(_found(query), key=lambda found: found[0].span.start):
+        if not marks or found[0].span.start >= marks[-1].span.end:
+            marks += found
+    prose = len(query.split()) - sum(len(mark.text.split()) for mark in marks)
+    return marks if prose <= _MOST_PROSE else []
 
 
-def _found(query: str) -> Iterator[tuple[Mark, Mark]]:
+def _found(query: str) -> Iterator[list[Mark]]:
     """Each cue with what it rules out; they may overlap."""
     shouted = query.upper() == query
     for name, pattern in (("minus", _MINUS), ("not", _NOT), ("without", _WITHOUT)):
         for match in pattern.finditer(query):
             if match["cue"] == "NOT" and (shouted or _AUXILIARY.search(query[: match.start()])):
                 continue
-            group = f"{name}_quoted" if match[f"{name}_quoted"] else f"{name}_word"
-            text = match[group].rstrip(".,")
-            if group.endswith("_word") and (text in _OPERATORS or text.isnumeric()):
-                continue  # -5 is a number
-            start = match.start(group)
             cue = Mark(Span(*match.span("cue")), "cue", match["cue"])
-            yield cue, Mark(Span(start, start + len(text)), "excluded", text)
+            if terms := [*_term(match, name), *_rest_of_group(query, match)]:
+                yield [cue, *terms]
+
+
+def _term(match: re.Match[str], name: str) -> Iterator[Mark]:
+    """What a match rules out, if it is a word or a phrase: -5 is a number."""
+    quoted = match[f"{name}_quoted"]
+    group = f"{name}_quoted" if quoted else f"{name}_word"
+    text = match[group].rstrip(".,")
+    if quoted or (text not in _OPERATORS and any(letter.isalpha() for letter in text)):
+        start = match.start(group)
+        yield Mark(Span(start, start + len(text)), "excluded", text)
+
+
+def _rest_of_group(query: str, match: re.Match[str]) -> Iterator[Mark]:
+    """The other members of `NOT (x OR y)`."""
+    close = query.find(")", match.end())
+    if "(" not in match[0] or close < 0:
+        return
+    at = match.end()
+    while (more := _MORE.match(query, at, close)) is not None:
+        yield from _term(more, "more")
+        at = more.end()
