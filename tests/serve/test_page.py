@@ -116,9 +116,8 @@ def test_documents_that_break_the_constraint_stand_lower_in_our_column(open_page
     broken = sample_query().violating
     assert len(topical) == len(coder) == 10
     assert len(broken & set(topical[:6])) > len(broken & set(coder[:6]))
-    assert coder.index("travel-02") >= topical.index("travel-02") + 3
-    assert "travel-23" in topical[:6] and "travel-23" not in coder
-    moved = page.locator("#topical li[data-doc=travel-23] .move")
+    gone = next(doc for doc in topical[:6] if doc in broken and doc not in coder)
+    moved = page.locator(f"#topical li[data-doc={gone}] .move")
     assert moved.inner_text().startswith("now ")
     assert page.locator("#joins path").count() == len(set(topical) & set(coder))
 

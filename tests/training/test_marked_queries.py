@@ -91,7 +91,7 @@ class TestReading:
             ("{r tabs}", "required", "tabs", ()),
             ("{i:gluten coeliac}", "implied", "coeliac", ("gluten",)),
             ("{i:gluten+wheat coeliac}", "implied", "coeliac", ("gluten", "wheat")),
-            ("{i:animal-products vegan}", "implied", "vegan", ("animal-products",)),
+            ("{i:animal-products vegan}", "implied", "vegan", ("animal products",)),
         ],
         ids=["cue", "excluded", "required", "implied", "two names", "a name of two words"],
     )

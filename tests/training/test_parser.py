@@ -30,6 +30,7 @@ from coder_ir.training.parser import (
     _logits,
     _network,
     _weights,
+    implied_names,
     is_learnt,
     read_examples,
     stated_by,
@@ -40,7 +41,7 @@ from coder_ir.types import Role, Triplet
 from tests.tiny_bert import save_tiny_bert, with_upper_layers_changed
 from tests.training.conftest import OPPOSITES, THINGS
 
-SMALL = ParserPlan(width=8, layers=1, epochs=1)
+SMALL = ParserPlan(width=8, layers=1, epochs=1, least=1)
 Build = Callable[[Path, Path], Path]
 
 
@@ -145,6 +146,16 @@ class TestWhatIsStored:
         parsing = Manifest.load(model).parser
         assert parsing is not None
         assert parsing.names == ("bright", "cold", "loud", "wet")
+
+    def test_what_too_few_queries_imply_is_not_learnt(self, tmp_path: Path):
+        (tmp_path / "rooms.txt").write_text("K|{i:wet dry} room\nK|{i:wet+cold dry} room\n")
+        assert implied_names(read_marked(tmp_path / "rooms.txt"), least=2) == ("wet",)
+
+    @pytest.mark.parametrize("part", ["train", "development"])
+    def test_files_without_queries_are_refused(self, model: Path, queries: Path, part: str):
+        (queries / f"{part}.txt").write_text("# topic: rooms | domain: hotels\n")
+        with pytest.raises(InvalidValue, match=f"{part}.txt holds no queries"):
+            train_parser(model, queries=queries, ordinary=None, plan=SMALL, report=silent)
 
     def test_the_rest_of_the_folder_is_left_alone(self, exported: Path, trained: Path):
         before = {path.name: path.read_bytes() for path in exported.iterdir()}

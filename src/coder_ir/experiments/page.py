@@ -23,7 +23,10 @@ _SECTIONS = {
     "Ordinary queries": ("ordinary", "parsing", "detection", "beir", "torch"),
     "What does what": ("encoders", "separation", "reranker", "verifier", "sensitivity", "recipe"),
     "Our own topics": ("development", "settings", "risk", "goals"),
-    "Time": ("efficiency", "encoding", "search", "ann", "kinds", "serving", "kill"),
+    "Time": (
+        *("efficiency", "encoding", "query-encoding", "search", "ann", "kinds", "serving"),
+        "kill",
+    ),
 }
 _HEAD = """# Results
 

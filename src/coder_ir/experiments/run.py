@@ -15,7 +15,7 @@ from coder_ir.experiments.detection import measure_detection
 from coder_ir.experiments.development import measure_development
 from coder_ir.experiments.durability import measure_durability
 from coder_ir.experiments.efficiency import measure_efficiency
-from coder_ir.experiments.encoding import measure_encoding
+from coder_ir.experiments.encoding import measure_encoding, measure_query_encoding
 from coder_ir.experiments.goals import measure_goals
 from coder_ir.experiments.index_kinds import measure_index_kinds
 from coder_ir.experiments.local_model import has_local_model
@@ -66,6 +66,7 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "sensitivity": measure_sensitivity,
     "efficiency": measure_efficiency,
     "encoding": measure_encoding,
+    "query-encoding": measure_query_encoding,
     "search": measure_search_cost,
     "ann": measure_ann,
     "kinds": measure_index_kinds,

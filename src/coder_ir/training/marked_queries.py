@@ -4,7 +4,7 @@ A file holds one query a line, grouped under lines `# topic: NAME | domain: NAME
 `KIND|query`, its kind one of K (asks under a constraint), P (plain), C (claims), N (narrates).
 Sentences of a longer query are separated by ` || `, each with its own `KIND: ` in front. Marks:
 `{c without} {x nuts}` cue and what is ruled out, `{r ...}` what is required, `{i:gluten coeliac}` a
-word that rules out what it does not name.
+word that rules out what it does not name (`{i:raw-fish+alcohol pregnant}`: raw fish, alcohol).
 """
 
 import lzma
@@ -151,14 +151,12 @@ def _sentences(line: str) -> Iterator[MarkedSentence]:
     if match is None:
         raise ValueError("a line is KIND|query or # topic: NAME | domain: NAME")
     parts = match["text"].split(" || ")
-    if len(parts) == 1:
-        yield MarkedSentence(_KINDS[match["kind"]], tuple(_segments(parts[0])))
-        return
     for part in parts:
         own = _SENTENCE.fullmatch(part)
-        if own is None:
+        if own is None and len(parts) > 1:
             raise ValueError("each of several sentences starts with its kind")
-        yield MarkedSentence(_KINDS[own["kind"]], tuple(_segments(own["text"])))
+        kind, text = (own["kind"], own["text"]) if own else (match["kind"], part)
+        yield MarkedSentence(_KINDS[kind], tuple(_segments(text)))
 
 
 def _segments(text: str) -> Iterator[Segment]:
@@ -167,7 +165,8 @@ def _segments(text: str) -> Iterator[Segment]:
         if match.start() > at:
             yield Segment(_plain(text[at : match.start()]))
         letter, _, names = match["role"].partition(":")
-        yield Segment(match["text"], _ROLES[letter], tuple(filter(None, names.split("+"))))
+        named = tuple(name.replace("-", " ") for name in names.split("+") if name)
+        yield Segment(match["text"], _ROLES[letter], named)
         at = match.end()
     if at < len(text):
         yield Segment(_plain(text[at:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -40,6 +41,7 @@ class ParserPlan:
     dropout: float = 0.3
     noisy: float = 0.4  # copies of the training set with spelling noise, in its size
     ordinary: int = 8000  # real queries that state no constraint, at most
+    least: int = 3  # queries in which a thing must be implied to be learnt
     seed: int = 13
 
 
@@ -75,7 +77,10 @@ def train_parser(
         raise InvalidValue(f"{folder} has no layers that its roles share; a parser reads those")
     marked = read_marked_part(queries, "train")
     development = read_marked_part(queries, "development")
-    names = tuple(sorted({name for query in marked for name in query.phrases("implied")}))
+    if not marked or not development:
+        empty = "development" if marked else "train"
+        raise InvalidValue(f"{queries / empty}.txt holds no queries; write some, one a line")
+    names = implied_names(marked, least=plan.least)
     rng = random.Random(plan.seed)
     copies = [noisy(query, rng) for query in rng.sample(marked, round(plan.noisy * len(marked)))]
     plain = _ordinary(ordinary, queries, plan, rng) if ordinary else []
@@ -87,6 +92,12 @@ def train_parser(
     held_out = read_examples(encoder, development, names)
     scale, shift = _calibrated(network, held_out)
     _store(folder, parser_graph(_weights(network, plan)), Parsing(_GRAPH, names, scale, shift))
+
+
+def implied_names(queries: Sequence[MarkedQuery], *, least: int) -> tuple[str, ...]:
+    """What words imply in at least so many queries, in order of name."""
+    counts = Counter(name for query in queries for name in set(query.phrases("implied")))
+    return tuple(sorted(name for name, count in counts.items() if count >= least))
 
 
 def _ordinary(path: Path, queries: Path, plan: ParserPlan, rng: random.Random) -> list[MarkedQuery]:
