@@ -59,6 +59,7 @@ def test_an_operator_rules_out_the_word_or_phrase_behind_it(query: str, excluded
         "jaguar not car",
         '-"',
         "--help",
+        "grep -v returns nothing",
     ],
 )
 def test_what_looks_like_an_operator_rules_out_nothing(query: str):

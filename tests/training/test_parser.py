@@ -152,10 +152,13 @@ class TestWhatIsStored:
         assert implied_names(read_marked(tmp_path / "rooms.txt"), least=2) == ("wet",)
 
     @pytest.mark.parametrize("part", ["train", "development"])
-    def test_files_without_queries_are_refused(self, model: Path, queries: Path, part: str):
-        (queries / f"{part}.txt").write_text("# topic: rooms | domain: hotels\n")
+    def test_files_without_queries_are_refused(
+        self, model: Path, queries: Path, tmp_path: Path, part: str
+    ):
+        folder = Path(shutil.copytree(queries, tmp_path / "queries"))
+        (folder / f"{part}.txt").write_text("# topic: rooms | domain: hotels\n")
         with pytest.raises(InvalidValue, match=f"{part}.txt holds no queries"):
-            train_parser(model, queries=queries, ordinary=None, plan=SMALL, report=silent)
+            train_parser(model, queries=folder, ordinary=None, plan=SMALL, report=silent)
 
     def test_the_rest_of_the_folder_is_left_alone(self, exported: Path, trained: Path):
         before = {path.name: path.read_bytes() for path in exported.iterdir()}
@@ -341,9 +344,9 @@ class TestWhatItLearnsFrom:
         ordinary.write_text("".join(json.dumps(row) + "\n" for row in rows))
         marked = len(read_marked(queries / "train.txt"))
         for plan, copies, plain in (
-            (SMALL, round(0.4 * marked), learnt),
+            (SMALL, round(0.4 * (marked + learnt)), learnt),
             (replace(SMALL, noisy=0.0), 0, learnt),
-            (replace(SMALL, ordinary=5), round(0.4 * marked), 5),
+            (replace(SMALL, ordinary=5), round(0.4 * (marked + 5)), 5),
         ):
             told: list[str] = []
             train_parser(model, queries=queries, ordinary=ordinary, plan=plan, report=told.append)

@@ -65,11 +65,12 @@ def _found(query: str) -> Iterator[list[Mark]]:
 
 
 def _term(match: re.Match[str], name: str) -> Iterator[Mark]:
-    """What a match rules out, if it is a word or a phrase: -5 is a number."""
+    """What a match rules out, if it is a word or a phrase: -5 is a number, grep -v has a flag."""
     quoted = match[f"{name}_quoted"]
     group = f"{name}_quoted" if quoted else f"{name}_word"
     text = match[group].rstrip(".,")
-    if quoted or (text not in _OPERATORS and any(letter.isalpha() for letter in text)):
+    flag = name == "minus" and len(text) == 1
+    if quoted or (text not in _OPERATORS and not flag and any(map(str.isalpha, text))):
         start = match.start(group)
         yield Mark(Span(start, start + len(text)), "excluded", text)
 

@@ -24,6 +24,7 @@ _LINE = re.compile(r"(?P<kind>[KPCN])\|(?P<text>.+)")
 _SENTENCE = re.compile(r"(?P<kind>[KPCN]): (?P<text>.+)")
 _MARK = re.compile(r"\{(?P<role>[cxr]|i:[a-z+-]+) (?P<text>[^{}|]+)\}")
 _ROLES: dict[str, Role] = {"c": "cue", "x": "excluded", "r": "required", "i": "implied"}
+_MOST_SLIPS = 0.3  # share of a query's longer words
 _KINDS: dict[str, SentenceKind] = dict(zip("KPCN", get_args(SentenceKind), strict=True))
 
 
@@ -181,17 +182,16 @@ def _plain(text: str) -> str:
 def noisy(query: MarkedQuery, rng: random.Random) -> MarkedQuery:
     """The query as a hurried person types it: case, marks and letters go, roles stay."""
     lower, bare = rng.random() < 0.6, rng.random() < 0.5
-    slips = rng.random() < 0.5
+    # Of every word alike: a slip must not tell what the word is for.
+    chance = rng.random() * _MOST_SLIPS if rng.random() < 0.5 else 0.0
 
     def typed(segment: Segment) -> Segment:
         text = segment.text.lower() if lower else segment.text
         if bare:
             text = re.sub(r"['’]", "", text) if rng.random() < 0.7 else text
-        if slips:
-            chance = 0.25 if segment.role == "cue" else 0.04
-            text = re.sub(
-                r"[A-Za-z]{4,}", lambda m: _slip(m[0], rng) if rng.random() < chance else m[0], text
-            )
+        text = re.sub(
+            r"[A-Za-z]{4,}", lambda m: _slip(m[0], rng) if rng.random() < chance else m[0], text
+        )
         return Segment(text, segment.role, segment.names)
 
     sentences = [

@@ -39,7 +39,7 @@ class ParserPlan:
     epochs: int = 6
     rate: float = 3e-3
     dropout: float = 0.3
-    noisy: float = 0.4  # copies of the training set with spelling noise, in its size
+    noisy: float = 0.4  # copies with spelling noise, as a share of all queries
     ordinary: int = 8000  # real queries that state no constraint, at most
     least: int = 3  # queries in which a thing must be implied to be learnt
     seed: int = 13
@@ -82,10 +82,11 @@ def train_parser(
         raise InvalidValue(f"{queries / empty}.txt holds no queries; write some, one a line")
     names = implied_names(marked, least=plan.least)
     rng = random.Random(plan.seed)
-    copies = [noisy(query, rng) for query in rng.sample(marked, round(plan.noisy * len(marked)))]
     plain = _ordinary(ordinary, queries, plan, rng) if ordinary else []
+    clean = [*marked, *plain]
+    copies = [noisy(query, rng) for query in rng.sample(clean, round(plan.noisy * len(clean)))]
     report(f"reading {len(marked)} queries, {len(copies)} noisy copies, {len(plain)} ordinary ones")
-    examples = list(read_examples(encoder, [*marked, *copies, *plain], names))
+    examples = list(read_examples(encoder, [*clean, *copies], names))
     torch.manual_seed(plan.seed)
     network = _network(plan, examples[0].states.shape[1], Layout(names).width)
     _fit(network, examples, plan, names, report)
