@@ -163,6 +163,15 @@ class TestBreaches:
         alike = likeness([0.5, 0.5], [0.9, 0.6], [0.6, 0.5])
         assert breaches(["bar", "bus"], [], TEXTS, alike) == pytest.approx([0.5, 0.4, 0.5])
 
+    def test_an_excluded_phrase_counts_as_much_as_it_is_trusted(self):
+        alike = likeness([0.5, 0.5], [0.9, 0.6], [0.6, 0.5])
+        found = breaches(["bar", "bus"], [], TEXTS, alike, trust=(0.5, 1.0))
+        assert found == pytest.approx([0.25, 0.2, 0.5])
+
+    def test_a_required_phrase_counts_wholly(self):
+        found = breaches(["garden"], ["bar"], TEXTS, likeness(*[[1, 0.5]] * 3), trust=(0.1,))
+        assert found == pytest.approx([0.5, 1, 1])
+
     def test_columns_are_excluded_and_then_required_phrases(self):
         assert breaches(["garden"], ["bar"], TEXTS[:1], likeness([0.5, 1])).tolist() == [0]
         assert breaches(["garden"], ["bar"], TEXTS[:1], likeness([1, 0.5])).tolist() == [0.5]

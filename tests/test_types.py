@@ -10,6 +10,7 @@ from coder_ir.types import (
     Constraint,
     Document,
     Hit,
+    Mark,
     Passage,
     Qrels,
     Ranking,
@@ -94,6 +95,26 @@ def test_a_constraint_names_nothing_unless_given():
         0.2, excluded=(), required=(), topic="", marks=(), sentences=()
     )
     assert Constraint(0.2).cues == ()
+
+
+class TestTrust:
+    """How much each excluded phrase counts."""
+
+    def mark(self, text: str, probability: float, *names: str) -> Mark:
+        return Mark(Span(0, 1), "implied" if names else "excluded", text, names, probability)
+
+    def test_it_grows_from_a_mark_that_is_as_likely_wrong_to_one_that_is_certain(self):
+        marks = (self.mark("the bar", 0.5), self.mark("a pool", 0.8), self.mark("bus", 1.0))
+        constraint = Constraint(0.9, ("bar", "pool", "bus"), marks=marks)
+        assert constraint.trust == pytest.approx((0, 0.6, 1))
+
+    def test_names_have_that_of_the_word_that_implies_them(self):
+        marks = (self.mark("vegan", 0.9, "meat", "fish"), self.mark("fish", 0.6))
+        constraint = Constraint(0.9, ("meat", "fish"), marks=marks)
+        assert constraint.trust == pytest.approx((0.8, 0.8))
+
+    def test_what_an_option_rules_out_counts_wholly(self):
+        assert Constraint(1.0, ("bar",)).trust == (1.0,)
 
 
 def test_a_pool_nobody_looked_at_states_no_constraint():

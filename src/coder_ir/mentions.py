@@ -119,7 +119,9 @@ def stem_of(word: str) -> str:
     return word
 
 
-_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+|\n+")
+# Not the dot of an initial (J. B. Priestley), nor that of Dr, St and the like.
+_FULL_STOP = r"(?<=[.!?…])(?<!\b[A-Z]\.)(?<!\b[A-Z][b-df-hj-np-tv-xz]\.)(?<!\bMrs\.)"
+_SENTENCE_END = re.compile(rf"{_FULL_STOP}\s+(?!\d)|\n+")
 
 
 def sentence_spans(text: str) -> list[Span]:

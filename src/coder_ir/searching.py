@@ -173,14 +173,19 @@ def affirmed(phrases: Sequence[str], texts: Sequence[str]) -> Scores:
 
 
 def breaches(
-    excluded: Sequence[str], required: Sequence[str], texts: Sequence[str], likeness: Scores
+    excluded: Sequence[str],
+    required: Sequence[str],
+    texts: Sequence[str],
+    likeness: Scores,
+    *,
+    trust: Sequence[float] = (),
 ) -> Scores:
     """How far each passage goes against the phrases, in [0, 1].
 
     Half of it is what a passage says in the words of a phrase, half how close its topical vector
     is to the phrase's (`likeness`, cosines; a row a text, a column an excluded, then a required
     phrase): a passage may be about a thing and never name it. An excluded phrase counts only as a
-    whole, for half of a name is another name.
+    whole, for half of a name is another name, and as much as it is trusted, by default wholly.
     """
     phrases = [*excluded, *required]
     if not phrases or not texts:
@@ -189,6 +194,7 @@ def breaches(
     said, cut = affirmed(phrases, texts), len(excluded)
     said[:, :cut] = np.floor(said[:, :cut])
     about = (said + near) / 2
+    about[:, :cut] *= trust or 1.0
     about[:, cut:] = 1 - about[:, cut:]
     return np.asarray(about.max(axis=1))
 
@@ -196,12 +202,17 @@ def breaches(
 def against(pool: Candidates, asked: Asked, fetch: Texts) -> Candidates:
     """The pool with what its words and vectors say of the constraint's phrases, if it has any."""
     excluded, required = asked.constraint.excluded, asked.options.require
+    trust = asked.constraint.trust
     count = len(excluded) + len(required)
     if not count or not len(pool) or pool.rows is None:
         return pool
     likeness = np.stack([cosine(pool.rows, said) for said in asked.said[:count]], axis=1)
-    breach = breaches(excluded, required, passage_texts(pool, fetch), likeness)
-    topic = cosine(pool.rows, asked.said[-1]) if asked.constraint.topic else None
+    texts = passage_texts(pool, fetch)
+    breach = breaches(excluded, required, texts, likeness, trust=trust)
+    topic = None
+    if asked.constraint.topic:
+        most = max(trust, default=1.0)
+        topic = most * cosine(pool.rows, asked.said[-1]) + (1 - most) * pool.topical
     return replace(pool, breach=breach, topic=topic)
 
 

@@ -1,6 +1,7 @@
 """The values that cross files, all frozen, and the protocols at the seams."""
 
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, Self, get_args, overload
@@ -73,6 +74,7 @@ class Triplet:
 Role = Literal["cue", "excluded", "required", "implied"]
 """A word that announces a constraint, what it rules out, what it asks for, and a word that rules
 out what it does not name (`coeliac`)."""
+_ARTICLE = re.compile(r"(?:an?|the)\s+(?=\S)", re.IGNORECASE)
 STATED = 0.5  # probability from which a query is taken for one with a constraint
 SentenceKind = Literal["constraint", "plain", "claim", "narration"]
 
@@ -94,6 +96,12 @@ class Mark:
     text: str
     names: tuple[str, ...] = ()  # what an implied mark rules out
     probability: float = 1.0  # that the words have this role, in [0, 1]
+
+    @property
+    def excluded(self) -> tuple[str, ...]:
+        """What it rules out, without an article in front, which says nothing of it."""
+        bare = self.text[match.end() :] if (match := _ARTICLE.match(self.text)) else self.text
+        return (bare,) if self.role == "excluded" else self.names
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +133,18 @@ class Constraint:
     def cues(self) -> tuple[str, ...]:
         """The words that announce the constraint."""
         return tuple(mark.text for mark in self.marks if mark.role == "cue")
+
+    @property
+    def trust(self) -> tuple[float, ...]:
+        """How much each excluded phrase counts, in [0, 1]; one of an option counts wholly.
+
+        Of marks with probability p about 2p - 1 were right on held-out queries.
+        """
+        surest: dict[str, float] = {}
+        for mark in self.marks:
+            for phrase in mark.excluded:
+                surest[phrase] = max(surest.get(phrase, 0.0), 2 * mark.probability - 1)
+        return tuple(surest.get(phrase, 1.0) for phrase in self.excluded)
 
 
 @dataclass(frozen=True, slots=True)

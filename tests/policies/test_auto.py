@@ -17,7 +17,7 @@ ROWS = [("a", 0.9, 0.1), ("b", 0.5, 0.6), ("c", 0.7, 0.5), ("d", 0.8, 0.3)]
 # The floor of ROWS: ten passages at 0.5 - 0.4, four with a median of 0.75.
 FLOOR = (10 * 0.1 + 4 * 0.75) / 14
 PLAIN = Auto(
-    strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, rivalry=0.5, doubt=0.2, sure=0.6
+    strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, rivalry=0.5, doubt=0.2, sure=0.5
 )
 
 
@@ -69,9 +69,11 @@ def test_an_ordinary_query_gets_the_topical_order_and_scores(stated: float | Non
 
 
 @pytest.mark.parametrize(
-    ("stated", "share"), [(0.2, 0.0), (0.3, 0.25), (0.4, 0.5), (0.6, 1.0), (0.9, 1.0), (1.0, 1.0)]
+    ("stated", "share"),
+    [(1 / 5, 0), (1 / (1 + 2**1.5), 0.25), (1 / 3, 0.5), (1 / 2, 1), (0.9, 1), (1, 1)],
+    ids=["1 to 4", "1 to 2.8", "1 to 2", "1 to 1", "9 to 1", "certain"],
 )
-def test_the_constraint_takes_more_the_surer_it_is(stated: float, share: float):
+def test_the_constraint_takes_more_the_better_its_odds_are(stated: float, share: float):
     pool = pool_of(ROWS, stated=stated)
     found = scores(PLAIN.order(pool), pool)
     wanted = {d: t + share * c for d, t, c in ROWS}
@@ -233,7 +235,7 @@ def test_a_negative_weight_is_refused(setting: str):
 
 @pytest.mark.parametrize(
     "settings",
-    [{"doubt": 0.9}, {"doubt": 0.95}, {"doubt": -0.1}, {"sure": 1.1}, {"sure": 0.1}],
+    [{"doubt": 0.99}, {"doubt": 0.995}, {"doubt": -0.1}, {"sure": 1.1}, {"sure": 0.1}],
     ids=["equal", "doubt above sure", "doubt below 0", "sure above 1", "sure below doubt"],
 )
 def test_bounds_that_contradict_each_other_are_refused(settings: dict[str, Any]):

@@ -1,6 +1,7 @@
 """The default: as much of the constraint as the query states, within what topic allows."""
 
 from dataclasses import dataclass
+from math import log
 
 import numpy as np
 
@@ -9,6 +10,7 @@ from coder_ir.types import STATED, Candidates, Order, Scores, Space, Verdict
 from coder_ir.vectors import FUSED_DECIMALS, best_first
 
 _LEAST_GAP = 1e-6  # topical scores nearer than this are one
+_LEAST_ODDS = 1e-9
 _UNSEEN = 10  # passages off the topic that every pool is taken to have
 
 
@@ -25,7 +27,8 @@ class Auto:
     topic + strength * s_C - exclusion * breach, all in cosine. `topic` is there the score of the
     query without the words that rule something out. The lead that is left is
     exp(-firmness * loss / gap), the gap being the longest lead of the pool. All of it is scaled by
-    the probability that the query states a constraint, from nothing at `doubt` to all at `sure`;
+    how likely the query is to state a constraint: its log-odds, from nothing at `doubt` to all at
+    `sure`, for most queries that people ask are ordinary and one taken wrongly costs much;
     a query that names nothing to keep away from gets a share `unnamed` of the strength.
 
     Near-copies, passages edited from one another, are what topic cannot tell apart, whatever the
@@ -42,7 +45,7 @@ class Auto:
     apart: float = 0.5  # what a deficit where copies differ counts beside that of the whole
     twin: float = 0.93  # in [-1, 1]
     doubt: float = STATED  # probability up to which a query counts as an ordinary one
-    sure: float = 0.9  # probability from which a constraint counts in full
+    sure: float = 0.99  # probability from which a constraint counts in full
     name: str = "auto"
     spaces: tuple[Space, ...] = ("topical",)
 
@@ -100,7 +103,8 @@ class Auto:
     def _share(self, pool: Candidates) -> float:
         """How much of the constraint this query calls for, in [0, 1]."""
         stated = pool.constraint.probability if pool.constraint else 0.0
-        return min(1.0, max(0.0, (stated - self.doubt) / (self.sure - self.doubt)))
+        least, most = _log_odds(self.doubt), _log_odds(self.sure)
+        return min(1.0, max(0.0, (_log_odds(stated) - least) / (most - least)))
 
     def _reason(self, pool: Candidates, kept: "_Kept", deficit: Scores, i: int) -> str:
         words = f"Topic {kept.topic[i]:.3f}"
@@ -122,6 +126,11 @@ class _Kept:
     topic: Scores  # before
     left: Scores  # share of the lead over the pool's floor, in [0, 1]
     stated: bool  # whether a constraint had a part in it
+
+
+def _log_odds(probability: float) -> float:
+    """Finite for 0 and 1 too."""
+    return log(max(probability, _LEAST_ODDS) / max(1 - probability, _LEAST_ODDS))
 
 
 def floor_of(topical: Scores) -> float:

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from coder_ir.mentions import EMPTY_WORDS, words_of
 from coder_ir.types import Constraint, Mark, Role, Sentence, Span
 
-_ARTICLE = re.compile(r"(?:an?|the)\s+(?=\S)", re.IGNORECASE)
-
 
 def constraint_of(
     query: str, marks: Sequence[Mark], sentences: Sequence[Sentence], *, certain: bool
@@ -16,25 +14,12 @@ def constraint_of(
     stated = max((sentence.probability for sentence in sentences), default=0.0)
     return Constraint(
         probability=1.0 if certain else stated,
-        excluded=tuple(dict.fromkeys(_excluded(marks))),
+        excluded=tuple(dict.fromkeys(phrase for mark in marks for phrase in mark.excluded)),
         required=tuple(dict.fromkeys(mark.text for mark in marks if mark.role == "required")),
         topic=topic_of(query, marks),
         marks=tuple(marks),
         sentences=tuple(sentences),
     )
-
-
-def _excluded(marks: Sequence[Mark]) -> list[str]:
-    return [
-        phrase
-        for mark in marks
-        for phrase in ([_bare(mark.text)] if mark.role == "excluded" else mark.names)
-    ]
-
-
-def _bare(phrase: str) -> str:
-    """A phrase without the article in front, which says nothing of what is ruled out."""
-    return phrase[match.end() :] if (match := _ARTICLE.match(phrase)) else phrase
 
 
 def merged(parsed: Sequence[Mark], operators: Sequence[Mark]) -> list[Mark]:

@@ -183,7 +183,9 @@ def _judgements(encoder: OnnxEncoder, written: Path) -> _Judgements:
         likeness = (own @ documents.topical[d])[None, :].astype(np.float64)
         topical = float(queries.topical[q] @ documents.topical[d])
         compatibility = float(queries.compatibility[q] @ documents.compatibility[d])
-        breach = float(breaches(constraints[q].excluded, (), [row.text], likeness)[0])
+        constraint = constraints[q]
+        trust = constraint.trust
+        breach = float(breaches(constraint.excluded, (), [row.text], likeness, trust=trust)[0])
         features.append([topical, compatibility, breach])
         kept.append(row)
     if not kept:
