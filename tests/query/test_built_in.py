@@ -23,10 +23,9 @@ NOT_UNDERSTOOD = {  # the text of a wording, and what the parser makes of it
     "vegan lasagne w/o cashews": "vegan rules out honey and gelatin as well",
     "quote for moving everything but the piano from Leeds to York": "the span is too long",
     "running shoes for wide feet, not too heavy": "too heavy",
-    "non-leather work boots size 46": "a compound such as non-slip",
-    "hikes near Innsbruck with a hut for lunch, except where you have to book ahead": (
-        "the span begins behind where"
-    ),
+    "Could you draft the obituary but leave the divorce out?": "leave out as an act of the writer",
+    "mens hooded rain jacket lightweight packable navy size L cycling commuting reflective two way "
+    "zip excl. down filled": "zip is taken for ruled out too",
 }
 SECONDS = 2.0
 CHARACTERS = 100_000

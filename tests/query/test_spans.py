@@ -199,6 +199,11 @@ class TestProbability:
         )
         assert found.probability == pytest.approx(0.7, abs=1e-4)
 
+    def test_one_that_is_more_likely_wrong_is_dropped(self):
+        # The role has more of the token than any other, and less than all others together.
+        doubtful = Token("pool", logits=[*np.log([0.35, 0.2, 0.45]), -30.0, -30.0])
+        assert marks("no pool", Token("no", "cue"), doubtful) == [Mark(Span(0, 2), "cue", "no")]
+
     def test_a_large_logit_is_certain(self):
         (found,) = marks("nuts", Token("nuts", logits=[0, 0, 1e4, 0, 0]))
         assert found.probability == 1

@@ -24,7 +24,7 @@ _VARIANTS: dict[str, Policy] = {
     "no near-copies": Auto(twin=1.01),
     "half as firm": Auto(firmness=1),
     "twice as firm": Auto(firmness=4),
-    "sooner sure (.5 to .7)": Auto(sure=0.7),
+    "sooner sure (.5 to .9)": Auto(sure=0.9),
 }
 
 

@@ -13,6 +13,7 @@ from coder_ir.types import Floats, Mark, Role, Span
 _ROLES: tuple[Role, ...] = get_args(Role)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[^\w\s]|_")
 _MOST_WORDS = 1000  # of a sentence; a model reads 512 tokens
+_LEAST_MARK = 0.5  # mean probability of a mark's tokens
 _LEAST_NAME = 0.0  # logit from which an implied word rules a thing out
 
 
@@ -79,11 +80,13 @@ def _votes(
 
 
 def _mark(text: str, span: Span, role: int, tagged: Tagged) -> list[Mark]:
-    """One mark, or none where it has no letters or rules nothing out."""
+    """One mark, or none where it has no letters, rules nothing out or is more likely wrong."""
     words_in_it = text[span.start : span.end]
     if not any(letter.isalnum() for letter in words_in_it) and _ROLES[role - 1] != "cue":
         return []
     probability = float(_softmax(tagged.tags)[:, role].mean())
+    if probability < _LEAST_MARK:
+        return []
     names = tagged.names_said() if _ROLES[role - 1] == "implied" else ()
     return [Mark(span, _ROLES[role - 1], words_in_it, names, probability)]
 

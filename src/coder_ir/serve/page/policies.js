@@ -118,9 +118,14 @@ function lowered(candidates, constraint, share, s) {
     + Math.max(score - floor, 0) * Math.exp((-s.firmness * (most - wanted[i])) / gap));
 }
 
+/** Finite for 0 and 1 too. */
+function logOdds(probability) {
+  return Math.log(Math.max(probability, 1e-9) / Math.max(1 - probability, 1e-9));
+}
+
 function auto({ candidates, constraint }, s) {
-  const part = (constraint.probability - s.doubt) / (s.sure - s.doubt);
-  const share = Math.min(1, Math.max(0, part));
+  const [least, most] = [logOdds(s.doubt), logOdds(s.sure)];
+  const share = Math.min(1, Math.max(0, (logOdds(constraint.probability) - least) / (most - least)));
   const levels = lowered(candidates, constraint, share, s);
   const highest = (values, one) => Math.max(...one.copies.map((i) => values[i]));
   const compatibility = candidates.map((one) => one.compatibility);
