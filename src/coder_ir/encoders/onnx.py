@@ -1,11 +1,13 @@
 """Model folders on ONNX Runtime: tokens in, two unit vectors a text out."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +19,9 @@ from coder_ir.encoders.tokens import QueryTokens, TokenVectors
 from coder_ir.errors import InvalidFile, InvalidValue
 from coder_ir.types import Floats, Kind, Progress, Space, Span, VectorPair
 from coder_ir.vectors import unit_rows
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
 
 T = TypeVar("T")
 _READ = {"input_ids", "attention_mask"}  # what every graph over texts reads
@@ -101,7 +106,7 @@ class OnnxEncoder:
         roles = [self.manifest.topical, self.manifest.compatibility]
         if not self.reads_queries_once:
             raise InvalidValue(f"the roles of {self.spec!r} read queries in different ways")
-        tokens = self.tokens(texts, roles[0], "query")
+        encoded, tokens = self._encoded_queries(texts)
 
         def run(batch: list[int]) -> tuple[list[Floats], Floats]:
             hidden, mask = self.lower([tokens[i] for i in batch])
@@ -114,31 +119,36 @@ class OnnxEncoder:
             for out, part in zip(rows, vectors, strict=True):
                 out[batch] = part
             states.append(hidden)
-        return VectorPair(*rows), self._own_tokens(texts, states)
+        return VectorPair(*rows), self._own_tokens(encoded, states)
 
     def query_tokens(self, texts: Sequence[str]) -> list[QueryTokens]:
         """The tokens of each query after the shared layers, without its vectors."""
-        tokens = self.tokens(texts, self.manifest.topical, "query")
+        encoded, tokens = self._encoded_queries(texts)
 
         def run(batch: list[int]) -> Floats:
             hidden, _ = self.lower([tokens[i] for i in batch])
             return np.asarray(hidden[0])
 
         found = each_batch(tokens, run, kind="query", runtime=self.runtime)
-        return self._own_tokens(texts, [states for _, states in found])
+        return self._own_tokens(encoded, [states for _, states in found])
 
-    def _own_tokens(self, texts: Sequence[str], states: Sequence[Floats]) -> list[QueryTokens]:
+    def _encoded_queries(self, texts: Sequence[str]) -> tuple[list[Encoding], list[list[int]]]:
+        """Each query behind its prefix, and the ids of the tokens that are read."""
+        role = self.manifest.topical
+        encoded = self._tokenizer.encode_batch([role.query_prefix + text for text in texts])
+        return encoded, [_truncated(item.ids, self._max_length(role)) for item in encoded]
+
+    def _own_tokens(
+        self, encoded: Sequence[Encoding], states: Sequence[Floats]
+    ) -> list[QueryTokens]:
         """Which rows are a query's own, and where their characters are."""
-        prefix = self.manifest.topical.query_prefix
-        ends = len(prefix)
+        ends = len(self.manifest.topical.query_prefix)
         found = []
-        for encoded, rows in zip(
-            self._tokenizer.encode_batch([prefix + text for text in texts]), states, strict=True
-        ):
+        for item, rows in zip(encoded, states, strict=True):
             closing = len(rows) - 1
             own = [
                 (row, (start - ends, end - ends))
-                for row, (start, end) in enumerate(encoded.offsets[:closing])
+                for row, (start, end) in enumerate(item.offsets[:closing])
                 if end > start >= ends
             ]
             states_of_own = rows[[row for row, _ in own]]

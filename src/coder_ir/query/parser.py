@@ -1,7 +1,9 @@
 """The trained parser: a small network over the encoder's own token states."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import exp, log
 from typing import get_args
 
 import numpy as np
@@ -19,7 +21,6 @@ from coder_ir.types import (
     Floats,
     Mark,
     Role,
-    Scores,
     Sentence,
     SentenceKind,
     Span,
@@ -42,9 +43,14 @@ class Layout:
 
     def split(self, logits: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Tags, kinds, weight and names of each token."""
-        cuts = np.cumsum([len(TAGS), len(KINDS), 1])
-        tags, kinds, weight, names = np.split(logits, cuts, axis=-1)
-        return tags, kinds, weight[..., 0], names
+        kinds = len(TAGS)
+        weight = kinds + len(KINDS)
+        return (
+            logits[..., :kinds],
+            logits[..., kinds:weight],
+            logits[..., weight],
+            logits[..., weight + 1 :],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,29 +99,33 @@ class TrainedParser:
         sentences, marks = [], []
         for span, rows in _rows_of_sentences(query, tokens.offsets):
             sentence = self._sentence(span, kinds[rows], weight[rows])
-            own_marks = marks_of(query, tagged.part(rows), words(query, span))
-            if sentence.kind == "constraint" and not any(m.role != "cue" for m in own_marks):
-                sentence = Sentence(span, "plain", 0.0)  # nothing is named that it could be about
+            if sentence.kind == "constraint":
+                own_marks = marks_of(query, tagged.part(rows), words(query, span))
+                if any(mark.role != "cue" for mark in own_marks):
+                    marks += own_marks
+                else:  # nothing is named that it could be about
+                    sentence = Sentence(span, "plain", 0.0)
             sentences.append(sentence)
-            marks += own_marks if sentence.kind == "constraint" else []
         return Reading(tuple(sentences), tuple(marks))
 
     def _sentence(self, span: Span, kinds: Floats, weight: Floats) -> Sentence:
         """A sentence's kind, its tokens' votes weighed by the network."""
-        shares = np.exp(np.clip(weight, -30, 30))
-        logits: Scores = (shares[:, None] * kinds).sum(axis=0, dtype=np.float64) / shares.sum()
-        others = np.log(np.exp(logits[1:] - logits[1:].max()).sum()) + logits[1:].max()
-        scaled = self.parsing.scale * (logits[0] - others) + self.parsing.shift
-        probability = float(1 / (1 + np.exp(-np.clip(scaled, -500, 500))))
-        kind = KINDS[0] if probability >= STATED else KINDS[1 + int(np.argmax(logits[1:]))]
+        shares = np.exp(np.clip(weight, -30, 30)).astype(np.float64)
+        asks, *others = (shares @ kinds / shares.sum()).tolist()
+        most = max(others)
+        margin = asks - most - log(sum(exp(other - most) for other in others))
+        scaled = self.parsing.scale * margin + self.parsing.shift
+        probability = 1 / (1 + exp(-min(max(scaled, -500.0), 500.0)))
+        kind = KINDS[0] if probability >= STATED else KINDS[1 + others.index(most)]
         return Sentence(span, kind, probability)
 
 
 def _rows_of_sentences(
     query: str, offsets: Sequence[tuple[int, int]]
-) -> Iterator[tuple[Span, list[int]]]:
+) -> Iterator[tuple[Span, slice]]:
     """Each sentence with the tokens in it; one that was not read is left out."""
+    starts = [start for start, _ in offsets]
     for span in sentence_spans(query):
-        rows = [i for i, (start, _) in enumerate(offsets) if span.start <= start < span.end]
-        if rows:
-            yield span, rows
+        first, last = bisect_left(starts, span.start), bisect_left(starts, span.end)
+        if first < last:
+            yield span, slice(first, last)

@@ -13,7 +13,7 @@ from coder_ir.types import Floats, Mark, Role, Span
 _ROLES: tuple[Role, ...] = get_args(Role)
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*|[^\w\s]|_")
 _MOST_WORDS = 1000  # of a sentence; a model reads 512 tokens
-_LEAST_MARK = 0.5  # mean probability of a mark's tokens
+_LEAST_MARK = 0.55  # mean probability of a mark's tokens
 _LEAST_NAME = 0.0  # logit from which an implied word rules a thing out
 
 
@@ -26,10 +26,9 @@ class Tagged:
     implied: Floats  # (tokens, names) logits
     names: tuple[str, ...]
 
-    def part(self, rows: list[int]) -> Self:
-        """Some of the tokens."""
-        offsets = [self.offsets[row] for row in rows]
-        return type(self)(offsets, self.tags[rows], self.implied[rows], self.names)
+    def part(self, rows: slice) -> Self:
+        """Some tokens in a row."""
+        return type(self)(self.offsets[rows], self.tags[rows], self.implied[rows], self.names)
 
     def names_said(self) -> tuple[str, ...]:
         """What these tokens rule out, at least the likeliest thing."""
@@ -51,44 +50,44 @@ def marks_of(text: str, tagged: Tagged, places: Sequence[Span]) -> list[Mark]:
     votes = _votes(tagged.offsets, places)
     if not votes:
         return []
-    shares = _softmax(tagged.tags)
-    roles = [int(shares[rows].sum(axis=0).argmax()) for _, rows in votes]
+    shares = _softmax(tagged.tags)  # (tokens, 1 + roles)
     found: list[Mark] = []
-    for role, run in groupby(zip(roles, votes, strict=True), key=lambda pair: pair[0]):
+    pairs = zip(_roles(shares, [rows for _, rows in votes]), votes, strict=True)
+    for role, run in groupby(pairs, key=lambda pair: pair[0]):
         part = [vote for _, vote in run]
         if role:
-            rows = [row for _, own in part for row in own]
+            rows = [row for _, covered in part for row in covered]
             span = Span(part[0][0].start, part[-1][0].end)
-            found += _mark(text, span, role, tagged.part(rows))
+            probability = float(shares[rows, role].mean())
+            if probability >= _LEAST_MARK:
+                own = tagged.part(slice(rows[0], rows[-1] + 1))
+                found += _mark(text, span, _ROLES[role - 1], probability, own)
     return found
 
 
-def _votes(
-    offsets: Sequence[tuple[int, int]], places: Sequence[Span]
-) -> list[tuple[Span, list[int]]]:
+def _roles(shares: Floats, words: Sequence[range]) -> list[int]:
+    """The role that the tokens of each word agree on; 0 for none."""
+    sums = np.vstack([np.zeros_like(shares[:1]), shares.cumsum(axis=0)])
+    first, last = [rows.start for rows in words], [rows.stop for rows in words]
+    return [int(role) for role in (sums[last] - sums[first]).argmax(axis=1)]
+
+
+def _votes(offsets: Sequence[tuple[int, int]], places: Sequence[Span]) -> list[tuple[Span, range]]:
     """Each word that was read, with its tokens; both are in order."""
-    found, first = [], 0
-    for place in places:
-        while first < len(offsets) and offsets[first][1] <= place.start:
-            first += 1
-        last = first
-        while last < len(offsets) and offsets[last][0] < place.end:
-            last += 1
-        if last > first:
-            found.append((place, list(range(first, last))))
-    return found
+    starts, ends = [start for start, _ in offsets], [end for _, end in offsets]
+    first = np.searchsorted(ends, [place.start for place in places], side="right").tolist()
+    last = np.searchsorted(starts, [place.end for place in places]).tolist()
+    rows = map(range, first, last)
+    return [(place, own) for place, own in zip(places, rows, strict=True) if own]
 
 
-def _mark(text: str, span: Span, role: int, tagged: Tagged) -> list[Mark]:
-    """One mark, or none where it has no letters, rules nothing out or is more likely wrong."""
+def _mark(text: str, span: Span, role: Role, probability: float, tagged: Tagged) -> list[Mark]:
+    """One mark, or none where it has no letters and is no cue."""
     words_in_it = text[span.start : span.end]
-    if not any(letter.isalnum() for letter in words_in_it) and _ROLES[role - 1] != "cue":
+    if role != "cue" and not any(letter.isalnum() for letter in words_in_it):
         return []
-    probability = float(_softmax(tagged.tags)[:, role].mean())
-    if probability < _LEAST_MARK:
-        return []
-    names = tagged.names_said() if _ROLES[role - 1] == "implied" else ()
-    return [Mark(span, _ROLES[role - 1], words_in_it, names, probability)]
+    names = tagged.names_said() if role == "implied" else ()
+    return [Mark(span, role, words_in_it, names, probability)]
 
 
 def _softmax(logits: Floats) -> Floats:

@@ -19,6 +19,7 @@ from coder_ir.errors import InvalidValue, MissingExtra
 from coder_ir.query.parser import KINDS, TAGS, Layout
 from coder_ir.training.marked_queries import MarkedQuery, noisy, read_marked_part, unmarked
 from coder_ir.training.parser_graph import Weights, parser_graph
+from coder_ir.training.rounding import quantise
 from coder_ir.types import Floats, Span
 
 if TYPE_CHECKING:
@@ -297,10 +298,10 @@ def _weights(network: Any, plan: ParserPlan) -> Weights:
 
 
 def _store(folder: Path, graph: Any, parsing: Parsing) -> None:
-    """A new file first, then the manifest that names it: killed between, the folder stays whole."""
+    """The graph in int8: a new file, then the manifest that names it, so a kill breaks nothing."""
     manifest = Manifest.load(folder)
     partial = folder / f"{_GRAPH}.partial"
-    partial.write_bytes(graph.SerializeToString())
+    quantise(graph, partial, per_channel=False)  # the faster one; the parses are as good
     digest = file_sha256(partial)
     name = f"parser-{digest[:8]}.onnx"
     partial.replace(folder / name)

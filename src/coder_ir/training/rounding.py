@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import onnx
 
 
-def quantise(graph: onnx.ModelProto, path: Path) -> None:
-    """Dynamic int8 of every matrix product, a scale a channel.
+def quantise(graph: onnx.ModelProto, path: Path, *, per_channel: bool = True) -> None:
+    """Dynamic int8 of every matrix product, a scale a channel or one for all.
 
     Weights keep 7 bits, so that CPUs without VNNI do not saturate.
     """
@@ -33,7 +33,7 @@ def quantise(graph: onnx.ModelProto, path: Path) -> None:
         quantize_dynamic(
             whole,
             path,
-            per_channel=True,
+            per_channel=per_channel,
             reduce_range=True,
             weight_type=QuantType.QInt8,
             nodes_to_exclude=[HEAD],
