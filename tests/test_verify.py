@@ -40,6 +40,7 @@ HOTELS = [
     Document("third", "hotel hotel sea- garden-. All is still."),
 ]
 QUERY = "hotel without noise"
+TYPED = "hotel -noise"  # certain, whatever the trained parser that commands use makes of the rest
 
 
 @pytest.fixture
@@ -176,13 +177,13 @@ class TestCommands:
         monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda encoder: Reader())
 
     def test_search_verifies_as_many_as_it_is_told(self, cli: Command, index: Path):
-        done = cli("search", index, QUERY, "--verify", 2, "--json")
+        done = cli("search", index, TYPED, "--verify", 2, "--json")
         assert (done.code, done.err) == (0, "")
         assert [row["doc_id"] for row in done.rows] == ["second", "first", "third"]
         assert done.rows[0]["compatibility"] == 1
 
     def test_run_orders_as_search_does(self, cli: Command, index: Path, tmp_path: Path):
-        (tmp_path / "queries.jsonl").write_text(f'{{"_id": "q", "text": "{QUERY}"}}\n')
+        (tmp_path / "queries.jsonl").write_text(f'{{"_id": "q", "text": "{TYPED}"}}\n')
         output = tmp_path / "run.trec"
         done = cli("run", index, tmp_path / "queries.jsonl", "-o", output, "--verify", 3)
         assert (done.code, done.out) == (0, ""), done.err

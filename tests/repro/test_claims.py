@@ -29,13 +29,17 @@ def test_auto_shows_violations_later_than_every_other_system(data: str, other: s
 
 
 @pytest.mark.parametrize("other", OTHERS)
-def test_on_nevir_auto_seq_and_union_show_fewer_and_later(other: str):
-    other = other.replace("parser", "rules")  # this table was kept from before the parser
+def test_on_nevir_auto_seq_and_union_show_fewer(other: str):
     for system in ("auto", "seq", "union"):
         assert figure("benchmarks", "nevir-open", system, "V@2") < figure(
             "benchmarks", "nevir-open", other, "V@2"
         )
-    for system in ("auto", "seq", "union"):
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_on_nevir_seq_and_union_show_them_later_and_auto_does_but_for_ns_ir(other: str):
+    ahead = ("seq", "union") if other.startswith("ns-ir") else ("auto", "seq", "union")
+    for system in ahead:
         assert figure("benchmarks", "nevir-open", system, "FVR@10") > figure(
             "benchmarks", "nevir-open", other, "FVR@10"
         )
@@ -86,9 +90,9 @@ def test_deo_beats_dense_search_on_negconstraint(how: str, measure: str):
 
 
 @pytest.mark.parametrize("measure", ["nDCG@5", "AP@10"])
-def test_deo_as_recorded_beats_auto_on_negconstraint(measure: str):
+def test_deo_as_recorded_and_auto_are_within_a_point_on_negconstraint(measure: str):
     found = figure("negconstraint", "negconstraint", "deo, recorded", measure)
-    assert found > figure("negconstraint", "negconstraint", "auto", measure)
+    assert abs(found - figure("negconstraint", "negconstraint", "auto", measure)) < 0.01
 
 
 @pytest.mark.parametrize("how", ["parser", "recorded"])

@@ -14,6 +14,7 @@ from coder_ir.training.marked_queries import (
     noisy,
     read_marked,
     read_marked_part,
+    reworded,
     unmarked,
 )
 from coder_ir.types import Role, SentenceKind
@@ -359,6 +360,35 @@ class TestNoise:
         clean = query(tmp_path, SEVERAL)
         for seed in SEEDS:
             assert len(noisy(clean, random.Random(seed)).kinds()) == len(clean.kinds())
+
+
+class TestOtherWordsForWithout:
+    def all_of(self, clean: MarkedQuery) -> set[str]:
+        return {reworded(clean, random.Random(seed)).text for seed in SEEDS}
+
+    def test_a_request_says_it_in_another_word(self, tmp_path: Path):
+        clean = query(tmp_path, "K|cake {c without} {x nuts}")
+        assert self.all_of(clean) == {
+            f"cake {w} nuts" for w in ("without", "with no", "no", "sans")
+        }
+
+    def test_a_title_does_so_too(self, tmp_path: Path):
+        clean = query(tmp_path, "P|Learning Without Labels")
+        assert "Learning with no Labels" in self.all_of(clean)
+
+    @pytest.mark.parametrize(
+        "line", ["K|cake {c other than} {x lemon}", "P|no country for old men", "P|do without"]
+    )
+    def test_other_words_stay(self, tmp_path: Path, line: str):
+        clean = query(tmp_path, line)
+        assert self.all_of(clean) == {clean.text}
+
+    def test_marks_and_kinds_stay(self, tmp_path: Path):
+        clean = query(tmp_path, SEVERAL + " || K: {c no} {x figs} without {x dates}")
+        for seed in SEEDS:
+            said = reworded(clean, random.Random(seed))
+            assert [s.role for _, s in said.roles()] == [s.role for _, s in clean.roles()]
+            assert [s.kind for s in said.sentences] == [s.kind for s in clean.sentences]
 
 
 class TestAPartOfAFolder:

@@ -57,17 +57,14 @@ def measure_query_encoding(setup: Setup, report: Report) -> Table:
         "both vectors": lambda query: own.encode([query], kind="query"),
         PARSED: lambda query: read_queries([query], own, parser),
     }
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for query in queries:
-        report(f"query-encoding: {query}")
-        best = dict.fromkeys(ways, float("inf"))
-        for _ in range(_QUERY_ROUNDS):
-            for name, encode in ways.items():
+    times = {name: [float("inf")] * len(queries) for name in ways}
+    for number in range(_QUERY_ROUNDS):
+        for name, encode in ways.items():  # all queries in one way, as a service answers them
+            report(f"query-encoding round {number + 1}: {name}")
+            for i, query in enumerate(queries):
                 started = time.perf_counter()
                 encode(query)
-                best[name] = min(best[name], 1000 * (time.perf_counter() - started))
-        for name, spent in best.items():
-            times[name].append(spent)
+                times[name][i] = min(times[name][i], 1000 * (time.perf_counter() - started))
     ratio = sum(times[PARSED]) / sum(times["both vectors"])
     return Table(
         name="query-encoding",

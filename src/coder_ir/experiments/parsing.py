@@ -48,10 +48,10 @@ def measure_parsing(setup: Setup, report: Report) -> Table:
             "Percent, 95% bootstrap interval over queries. Found: of the queries that state a "
             "constraint. Spans exact: of those, all excluded phrases as marked, a leading article "
             "aside. Token F1: of the words of excluded phrases, less leading articles. "
-            "Held out: other domains and another author than the training queries. Development: "
-            "topics not trained on, by the same authors; two numbers of the calibration were "
-            "fitted on them. Readings: made by a language model, for ExcluIR; it names the thing "
-            "and leaves out what describes it, which our marks keep.",
+            "Held out: two further authors, who saw no other query. Development: topics not "
+            "trained on, by the authors of the training queries; two numbers of the calibration "
+            "were fitted on them. Readings: made by a language model, for ExcluIR; it names the "
+            "thing and leaves out what describes it, which our marks keep.",
         ),
         figures=figures,
     )

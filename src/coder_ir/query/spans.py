@@ -56,12 +56,11 @@ def marks_of(text: str, tagged: Tagged, places: Sequence[Span]) -> list[Mark]:
     for role, run in groupby(pairs, key=lambda pair: pair[0]):
         part = [vote for _, vote in run]
         if role:
-            rows = [row for _, covered in part for row in covered]
+            rows = slice(part[0][1].start, part[-1][1].stop)
             span = Span(part[0][0].start, part[-1][0].end)
             probability = float(shares[rows, role].mean())
             if probability >= _LEAST_MARK:
-                own = tagged.part(slice(rows[0], rows[-1] + 1))
-                found += _mark(text, span, _ROLES[role - 1], probability, own)
+                found += _mark(text, span, _ROLES[role - 1], probability, tagged, rows)
     return found
 
 
@@ -81,12 +80,14 @@ def _votes(offsets: Sequence[tuple[int, int]], places: Sequence[Span]) -> list[t
     return [(place, own) for place, own in zip(places, rows, strict=True) if own]
 
 
-def _mark(text: str, span: Span, role: Role, probability: float, tagged: Tagged) -> list[Mark]:
+def _mark(
+    text: str, span: Span, role: Role, probability: float, tagged: Tagged, rows: slice
+) -> list[Mark]:
     """One mark, or none where it has no letters and is no cue."""
     words_in_it = text[span.start : span.end]
     if role != "cue" and not any(letter.isalnum() for letter in words_in_it):
         return []
-    names = tagged.names_said() if role == "implied" else ()
+    names = tagged.part(rows).names_said() if role == "implied" else ()
     return [Mark(span, role, words_in_it, names, probability)]
 
 

@@ -1,4 +1,4 @@
-"""Queries marked with what they rule out: the text format, and spelling noise for training.
+"""Queries marked with what they rule out: the text format, and noise for training.
 
 A file holds one query a line, grouped under lines `# topic: NAME | domain: NAME`. A line is
 `KIND|query`, its kind one of K (asks under a constraint), P (plain), C (claims), N (narrates).
@@ -25,6 +25,8 @@ _SENTENCE = re.compile(r"(?P<kind>[KPCN]): (?P<text>.+)")
 _MARK = re.compile(r"\{(?P<role>[cxr]|i:[a-z+-]+) (?P<text>[^{}|]+)\}")
 _ROLES: dict[str, Role] = {"c": "cue", "x": "excluded", "r": "required", "i": "implied"}
 _MOST_SLIPS = 0.3  # share of a query's longer words
+_LACK = ("without", "with no", "no", "sans")  # before a thing they say the same
+_LACKING = re.compile(r"\b(?:without|with no)\b(?= \w)", re.IGNORECASE)
 _KINDS: dict[str, SentenceKind] = dict(zip("KPCN", get_args(SentenceKind), strict=True))
 
 
@@ -200,6 +202,27 @@ def noisy(query: MarkedQuery, rng: random.Random) -> MarkedQuery:
     ]
     if bare and len(sentences) == 1:
         sentences = [_unpunctuated(sentences[0])]
+    return MarkedQuery(tuple(sentences), query.topic, query.domain)
+
+
+def reworded(query: MarkedQuery, rng: random.Random) -> MarkedQuery:
+    """The query with another word for *without*, whether or not it announces a constraint there.
+
+    A title changes as a request does, so that none of these words tells what a query is.
+    """
+    word = rng.choice(_LACK)
+
+    def changed(segment: Segment) -> Segment:
+        if segment.role == "cue" and segment.text.lower() in _LACK:
+            return Segment(word, "cue")
+        if segment.role is None:
+            return Segment(_LACKING.sub(word, segment.text))
+        return segment
+
+    sentences = [
+        MarkedSentence(s.kind, tuple(changed(segment) for segment in s.segments))
+        for s in query.sentences
+    ]
     return MarkedQuery(tuple(sentences), query.topic, query.domain)
 
 

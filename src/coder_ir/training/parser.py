@@ -17,7 +17,13 @@ from coder_ir.encoders.folder import Manifest, Parsing, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
 from coder_ir.errors import InvalidValue, MissingExtra
 from coder_ir.query.parser import KINDS, TAGS, Layout
-from coder_ir.training.marked_queries import MarkedQuery, noisy, read_marked_part, unmarked
+from coder_ir.training.marked_queries import (
+    MarkedQuery,
+    noisy,
+    read_marked_part,
+    reworded,
+    unmarked,
+)
 from coder_ir.training.parser_graph import Weights, parser_graph
 from coder_ir.training.rounding import quantise
 from coder_ir.types import Floats, Span
@@ -40,7 +46,7 @@ class ParserPlan:
     epochs: int = 6
     rate: float = 3e-3
     dropout: float = 0.3
-    noisy: float = 0.4  # copies with spelling noise, as a share of all queries
+    noisy: float = 0.4  # copies with other cues and spelling, as a share of all queries
     ordinary: int = 8000  # real queries that state no constraint, at most
     least: int = 3  # queries in which a thing must be implied to be learnt
     seed: int = 13
@@ -85,7 +91,8 @@ def train_parser(
     rng = random.Random(plan.seed)
     plain = _ordinary(ordinary, queries, plan, rng) if ordinary else []
     clean = [*marked, *plain]
-    copies = [noisy(query, rng) for query in rng.sample(clean, round(plan.noisy * len(clean)))]
+    drawn = rng.sample(clean, round(plan.noisy * len(clean)))
+    copies = [noisy(reworded(query, rng), rng) for query in drawn]
     report(f"reading {len(marked)} queries, {len(copies)} noisy copies, {len(plain)} ordinary ones")
     examples = list(read_examples(encoder, [*clean, *copies], names))
     torch.manual_seed(plan.seed)
