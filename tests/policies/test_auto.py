@@ -258,6 +258,12 @@ def test_a_reason_names_the_scores_before_and_after():
     )
 
 
+def test_a_reason_calls_a_score_kept_that_reads_the_same():
+    pool = pool_of([("a", 0.9, 0.5), ("b", 0.1, 0.50001)], stated=1.0, breach=[1e-5, 0])
+    (reason, _) = reasons(PLAIN.order(pool), pool).values()
+    assert reason == "Topic 0.900, kept by compatibility 0.500."
+
+
 def test_a_reason_tells_of_a_near_copy_without_a_constraint():
     pool = pool_of([("a", 0.5, 0.6), ("b", 0.5, 0.2)], copies=[(0, 1)])
     found = reasons(PLAIN.order(pool), pool)["b"]

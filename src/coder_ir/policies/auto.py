@@ -77,14 +77,14 @@ class Auto:
         """The topical scores, lowered by what goes against the constraint."""
         share = self._share(pool)
         if not share or not len(pool):
-            return _Kept(pool.topical, pool.topical, np.ones(len(pool)), stated=False)
+            return _Kept(pool.topical, pool.topical, stated=False)
         floor = floor_of(pool.topical)
         lead = np.maximum(pool.topical - floor, 0)
         wanted = self.wanted(pool)
         loss = wanted.max() - wanted
         left = np.exp(-self.firmness * loss / max(float(lead.max()), _LEAST_GAP))
         below = np.minimum(pool.topical - floor, 0)
-        return _Kept(floor + lead * left + below, pool.topical, left, stated=True)
+        return _Kept(floor + lead * left + below, pool.topical, stated=True)
 
     def wanted(self, pool: Candidates) -> Scores:
         """How far each passage is what the query asks for and permits, in cosine."""
@@ -109,9 +109,10 @@ class Auto:
     def _reason(self, pool: Candidates, kept: "_Kept", deficit: Scores, i: int) -> str:
         words = f"Topic {kept.topic[i]:.3f}"
         if kept.stated:
-            words += f", lowered to {kept.score[i]:.3f}" if kept.left[i] < 1 else ", kept"
+            lowered = f"{kept.score[i]:.3f}" != f"{kept.topic[i]:.3f}"
+            words += f", lowered to {kept.score[i]:.3f}" if lowered else ", kept"
             words += f" by compatibility {pool.compatibility[i]:.3f}"
-            if pool.breach is not None and pool.breach[i]:
+            if lowered and pool.breach is not None and pool.breach[i]:
                 words += f" and {pool.breach[i]:.2f} of what is ruled out"
         if deficit[i]:
             words += f"; - {self.rivalry:g} x {deficit[i]:.3f} behind a near-copy"
@@ -124,7 +125,6 @@ class _Kept:
 
     score: Scores
     topic: Scores  # before
-    left: Scores  # share of the lead over the pool's floor, in [0, 1]
     stated: bool  # whether a constraint had a part in it
 
 

@@ -137,8 +137,9 @@ function auto({ candidates, constraint }, s) {
   const kept = bestFirst(scores).map((i) => {
     const one = candidates[i];
     let why = `topic ${shown(one.topical)}`;
-    if (share) why += `, lowered to ${shown(levels[i])} by compatibility ${shown(one.compatibility)}`;
-    if (share && one.breach) why += ` and ${shown(one.breach)} of what is ruled out`;
+    const less = shown(levels[i]) !== shown(one.topical);
+    if (share) why += `, ${less ? `lowered to ${shown(levels[i])}` : "kept"} by compatibility ${shown(one.compatibility)}`;
+    if (share && less && one.breach) why += ` and ${shown(one.breach)} of what is ruled out`;
     if (deficits[i]) why += ` − ${shown(s.rivalry * deficits[i])} behind a near-copy`;
     return { i, score: scores[i], why: share || deficits[i] ? why : "no constraint was found" };
   });
