@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from coder_ir.errors import InvalidFile, NotFound
-from coder_ir.training.reading_items import Label, Reading, ReadingItem, read_items
+from coder_ir.training.reading_items import Label, LabelledQuery, ReadingItem, read_items
 
 RECIPES = Path(__file__).parents[2] / "recipes" / "reading"
 ITEM = """\
@@ -42,7 +42,7 @@ def length(text: str) -> int:
     return len(text)
 
 
-def said(item: ReadingItem, reading: Reading, label: Label) -> list[str]:
+def said(item: ReadingItem, reading: LabelledQuery, label: Label) -> list[str]:
     return [item.passages[letter] for letter, own in reading.labels.items() if own == label]
 
 
@@ -62,8 +62,8 @@ class TestFormat:
                     "c": "Soak the noodles.",
                 },
                 (
-                    Reading("thai noodles, allergic to peanuts", False, LABELS),
-                    Reading("peanuts", True, LABELS),
+                    LabelledQuery("thai noodles, allergic to peanuts", False, LABELS),
+                    LabelledQuery("peanuts", True, LABELS),
                 ),
             )
         ]
@@ -108,7 +108,10 @@ class TestFormat:
 @pytest.fixture(scope="module")
 def parts() -> dict[str, list[ReadingItem]]:
     names = ("train", "development", "triples")
-    return {name: read_items(RECIPES / f"{name}.txt.xz") for name in names}
+    return {
+        name: [item for path in sorted(RECIPES.glob(f"{name}.*xz")) for item in read_items(path)]
+        for name in names
+    }
 
 
 class TestWritten:
@@ -130,7 +133,7 @@ class TestWritten:
 
     def test_a_triple_denies_leaves_open_and_affirms(self, parts: dict[str, list[ReadingItem]]):
         for item in parts["triples"]:
-            (reading,) = item.readings
+            (reading,) = item.queries
             assert reading.labels == {"a": "satisfies", "b": "silent", "c": "violates"}
 
     def test_triples_cover_fifteen_domains_alike(self, parts: dict[str, list[ReadingItem]]):
@@ -144,7 +147,7 @@ class TestWritten:
         told = [
             0.5 if clue(good) == clue(bad) else float(clue(good) > clue(bad))
             for item in parts[name]
-            for reading in item.readings
+            for reading in item.queries
             for good in said(item, reading, "satisfies")
             for bad in said(item, reading, "violates")
         ]

@@ -24,7 +24,7 @@ _QUESTION = re.compile(r"(?P<kind>[qx]): (?P<text>.+?) => (?P<labels>[a-d][+0-](
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LabelledQuery:
     """A query, or a phrase to keep out, and what each passage says to it."""
 
     text: str
@@ -40,7 +40,7 @@ class ReadingItem:
     topic: str
     domain: str
     passages: Mapping[str, str]  # by letter
-    readings: tuple[Reading, ...]
+    queries: tuple[LabelledQuery, ...]
 
 
 def read_items(path: Path) -> list[ReadingItem]:
@@ -59,13 +59,13 @@ def _items(path: Path, lines: Iterator[str]) -> Iterator[ReadingItem]:
     topic = domain = ""
     kind: str | None = None  # of the item that is being read
     passages: dict[str, str] = {}
-    readings: list[Reading] = []
+    queries: list[LabelledQuery] = []
     for number, line in enumerate(map(str.strip, chain(lines, ["@ "])), 1):
         heading = _TOPIC.fullmatch(line)
         if heading or line.startswith("@"):
             if kind is not None:
-                yield ReadingItem(kind, topic, domain, passages, tuple(readings))
-            kind, passages, readings = None, {}, []
+                yield ReadingItem(kind, topic, domain, passages, tuple(queries))
+            kind, passages, queries = None, {}, []
         if heading:
             topic, domain = heading["topic"], heading["domain"]
         elif line.startswith("@"):
@@ -73,26 +73,26 @@ def _items(path: Path, lines: Iterator[str]) -> Iterator[ReadingItem]:
         elif kind and (passage := _PASSAGE.fullmatch(line)):
             passages[passage["letter"]] = passage["text"]
         elif kind and (asked := _QUESTION.fullmatch(line)):
-            readings.append(_reading(asked))
+            queries.append(_labelled(asked))
         elif line:
             raise InvalidFile(f"{path}:{number}: no heading, item, passage or question: {line!r}")
 
 
-def _reading(asked: re.Match[str]) -> Reading:
+def _labelled(asked: re.Match[str]) -> LabelledQuery:
     labels = {word[0]: _LABELS[word[1]] for word in asked["labels"].split()}
-    return Reading(asked["text"], asked["kind"] == "x", labels)
+    return LabelledQuery(asked["text"], asked["kind"] == "x", labels)
 
 
 def _check(path: Path, item: ReadingItem) -> None:
     """Every question labels every passage, and one passage keeps to it that another breaks."""
     place = f"{path}: item {next(iter(item.passages.values()), '')[:60]!r} of {item.topic!r}"
-    if not item.readings:
+    if not item.queries:
         raise InvalidFile(f"{place} asks nothing")
-    for reading in item.readings:
-        if set(reading.labels) != set(item.passages):
+    for query in item.queries:
+        if set(query.labels) != set(item.passages):
             raise InvalidFile(
-                f"{place} has passages {', '.join(item.passages)}; {reading.text!r} labels "
-                f"{', '.join(reading.labels)}"
+                f"{place} has passages {', '.join(item.passages)}; {query.text!r} labels "
+                f"{', '.join(query.labels)}"
             )
-        if not {"satisfies", "violates"} <= set(reading.labels.values()):
-            raise InvalidFile(f"{place}: {reading.text!r} needs a passage with + and one with -")
+        if not {"satisfies", "violates"} <= set(query.labels.values()):
+            raise InvalidFile(f"{place}: {query.text!r} needs a passage with + and one with -")
