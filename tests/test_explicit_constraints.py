@@ -15,7 +15,7 @@ import pytest
 from coder_ir import Document, Retriever
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.errors import InvalidValue
-from coder_ir.mentions import split_sentences
+from coder_ir.text import split_sentences
 from coder_ir.policies import POLICIES, Auto
 from coder_ir.policies.auto import floor_of
 from coder_ir.searching import SearchOptions

@@ -15,9 +15,9 @@ LONGEST_BODY = 60  # lines, docstring left out
 # Top to bottom; "" is the package's own __init__, which gathers the public names.
 GROUPS = (
     ("errors", "types"),
-    ("vectors", "calibration", "mentions", "conditions"),
+    ("vectors", "calibration", "text", "conditions"),
     ("encoders", "stores", "policies", "metrics", "datasets", "llm", "intake"),
-    ("copies", "folders", "query"),
+    ("folders", "query", "search", "verifier"),
     ("searching", "hybrid", "explaining", "lexical"),
     ("retriever", "baselines", "training", "remote", "attached"),
     # `client` speaks to `serve` over HTTP alone and returns the retriever's types.

@@ -31,7 +31,6 @@ class Calibration:
     """What was fitted on development data for one pair of encoders."""
 
     risk: Logistic  # that a passage breaks it: topical, compatibility, breach
-    read_risk: Logistic | None = None  # as risk, of what a verifier has read
 
     def save(self, path: Path) -> None:
         """Write as JSON."""
@@ -45,10 +44,9 @@ class Calibration:
         try:
             raw = json.loads(path.read_text(encoding="utf-8"))
             risk = _logistic(raw["risk"])
-            read_risk = _logistic(raw["read_risk"]) if raw.get("read_risk") else None
         except (ValueError, TypeError, KeyError) as error:
             raise InvalidFile(f"{path} is not a calibration: {error}") from error
-        return cls(risk, read_risk)
+        return cls(risk)
 
 
 def _logistic(raw: Mapping[str, Any]) -> Logistic:

@@ -78,7 +78,7 @@ class Client:
         mode: Mode = "soft",
         max_risk: float = 1.0,
         explain: bool = False,
-        verify: int = 0,
+        verify: int | None = None,
     ) -> Ranking:
         """At most k hits, best first; the arguments are those of `Retriever.search`."""
         options = SearchOptions(
@@ -193,7 +193,7 @@ class AsyncClient:
         mode: Mode = "soft",
         max_risk: float = 1.0,
         explain: bool = False,
-        verify: int = 0,
+        verify: int | None = None,
     ) -> Ranking:
         """At most k hits, best first; the arguments are those of `Retriever.search`."""
         options = SearchOptions(

@@ -4,18 +4,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from coder_ir.mentions import split_sentences
+from coder_ir.text import split_sentences
 from coder_ir.types import Encoder, Floats, Ranking
 from coder_ir.vectors import cosine
 
 
 def explained(ranking: Ranking, query: Floats, encoder: Encoder) -> Ranking:
-    """Each hit with the sentence without which its compatibility would differ most.
+    """Each hit with the sentence that decided it.
 
+    Where no verifier has named one, it is that without which the compatibility would differ most;
     `query` is the query's compatibility vector.
     """
     hits = []
     for hit in ranking:
+        if hit.decisive:
+            hits.append(hit)
+            continue
         sentences = split_sentences(hit.passage_text)
         rest = [" ".join(sentences[:i] + sentences[i + 1 :]) for i in range(len(sentences))]
         if len(sentences) > 1:

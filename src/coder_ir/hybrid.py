@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coder_ir.mentions import stem_of, words_of
+from coder_ir.text import stem_of, words_of
 from coder_ir.types import Constraint, Scores
 from coder_ir.vectors import best_first, ranks
 

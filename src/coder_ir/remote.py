@@ -35,6 +35,7 @@ from coder_ir.types import (
     Passage,
     Policy,
     Ranking,
+    Reading,
     Span,
 )
 
@@ -193,6 +194,8 @@ def _hit(row: dict[str, Any]) -> Hit:
         metadata=row["metadata"],
         passage=_passage(row["passage"]),
         decisive=row["decisive"],
+        scoring=row["scoring"],
+        reading=_reading(row["reading"]),
     )
 
 
@@ -206,6 +209,14 @@ def _filtered(row: dict[str, Any]) -> Filtered:
         reason=row["reason"],
         passage=_passage(row["passage"]),
     )
+
+
+def _reading(row: dict[str, Any] | None) -> Reading | None:
+    if row is None:
+        return None
+    span = row["decisive"]
+    decisive = None if span is None else Span(span["start"], span["end"])
+    return Reading(row["satisfies"], row["violates"], row["silent"], row["risk"], decisive)
 
 
 def _score(value: float | None) -> float:

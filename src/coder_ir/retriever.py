@@ -8,9 +8,8 @@ from typing import Self
 import numpy as np
 
 from coder_ir.calibration import Calibration
-from coder_ir.copies import ComparesCopies, compared_copies, encoded_alone
 from coder_ir.encoders.onnx import Runtime
-from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder, load_verifier
+from coder_ir.encoders.registry import BUILT_IN, load_calibration, load_encoder
 from coder_ir.encoders.sparing import topical_rows
 from coder_ir.errors import InvalidValue, ModelMismatch, NotFound
 from coder_ir.explaining import explained
@@ -18,6 +17,8 @@ from coder_ir.hybrid import fused_ranks, lexical_query
 from coder_ir.intake import Added, batches, digest, distinct
 from coder_ir.lexical import LEXICAL, StoredLexical
 from coder_ir.query import OperatorParser, load_parser, read_queries
+from coder_ir.search.near_duplicates import with_near_duplicates
+from coder_ir.search.verify import read_first, takes_readings
 from coder_ir.searching import (
     DEFAULT_POLICY,
     Asked,
@@ -27,12 +28,10 @@ from coder_ir.searching import (
     assemble,
     check_query,
     decide,
+    hard_checked,
     passage_texts,
-    reading,
-    refused,
     risks,
     stated,
-    verified,
 )
 from coder_ir.stores import index_folder, open_store, settle
 from coder_ir.types import (
@@ -47,6 +46,7 @@ from coder_ir.types import (
     Policy,
     QueryParser,
     Ranking,
+    Reading,
     Record,
     Scores,
     Span,
@@ -54,6 +54,7 @@ from coder_ir.types import (
     VectorPair,
     Verifier,
 )
+from coder_ir.verifier import load_verifier
 
 _ATTEMPTS = 5  # at a search that another process disturbs
 
@@ -80,16 +81,16 @@ class Retriever:
         """Join parts that were opened elsewhere; a store built with another model is refused.
 
         With a lexical part the topical order is that of hybrid search. Without a parser
-        (`coder_ir.query.load_parser`) only operators such as `-word` state a constraint.
+        (`coder_ir.query.load_parser`) only operators such as `-word` state a constraint. Without a
+        verifier (`coder_ir.verifier.load_verifier`) the built-in one reads, loaded on first use.
         """
         self.encoder = encoder
         self.store = store
         self.calibration = calibration
-        self.verifier = verifier
+        self.verifier = verifier or load_verifier()
         self.lexical = lexical
         self.parser = parser or OperatorParser()
         self.settles = True  # `add` ends with what a large store then has to build
-        self._alone = encoded_alone(encoder)
         self._fingerprint = encoder.fingerprint
         self._check_model()
 
@@ -113,6 +114,7 @@ class Retriever:
         runtime: Runtime | None = None,
         hybrid: bool = False,
         exact: bool = False,
+        verifier: str | None = None,
     ) -> Self:
         """Open an index, created if absent.
 
@@ -125,6 +127,7 @@ class Retriever:
             hybrid: find documents by their words (BM25) as well as by their vectors; behind an
                 address, words are counted anew by every process.
             exact: look at every passage of a large index too, instead of an approximate index.
+            verifier: a folder with a cross-encoder to read hits with; None: the built-in one.
         """
         store = open_store(index, read_only=read_only, exact=exact)
         try:
@@ -141,6 +144,9 @@ class Retriever:
                 calibration=load_calibration(spec),
                 lexical=lexical,
                 parser=load_parser(encoder),
+                verifier=load_verifier(
+                    verifier or BUILT_IN, threads=runtime.threads if runtime else 0
+                ),
             )
         except BaseException:
             store.close()
@@ -218,7 +224,7 @@ class Retriever:
         mode: Mode = "soft",
         max_risk: float = 1.0,
         explain: bool = False,
-        verify: int = 0,
+        verify: int | None = None,
     ) -> Ranking:
         """At most k hits, best first; fewer where the index or the filters leave fewer.
 
@@ -232,9 +238,11 @@ class Retriever:
             require: phrases every hit should be about.
             mode: `soft` ranks by them, `hard` also drops what affirms an excluded phrase or lacks
                 a required one.
-            max_risk: drop what breaks the constraint with a probability above this.
-            explain: find the sentence that decided each hit's compatibility.
-            verify: documents, from the top, that a cross-encoder reads with the query; slow.
+            max_risk: drop hits whose risk is above this.
+            explain: find the sentence that decided each hit, also of hits that were not read.
+            verify: how many of the first hits the verifier reads at most: 20 for None, and none
+                for 0. It reads them where the query states a constraint, and near-duplicates
+                among them in any case.
         """
         options = SearchOptions(
             k, policy, n, where, exclude, require, mode, max_risk, explain, verify
@@ -326,51 +334,43 @@ class Retriever:
 
     def answer(self, asked: Asked) -> Ranking:
         """One ranking; taken anew where another process deleted a hit in the middle of it."""
-        query, options, vectors = asked.query, asked.options, asked.vectors
-        policy, where = options.chosen_policy, options.conditions
         for left in reversed(range(_ATTEMPTS)):
             try:
-                pool = self.pool(asked, policy, where=where)
-                pool, order = self._verified(query, pool, policy.order(pool), policy, options)
-                risk = risks(pool, self.calibration)
-                order = decide(
-                    order,
-                    pool,
-                    refused=refused(pool, options, self.store.get),
-                    risk=risk,
-                    max_risk=options.max_risk,
-                )
-                ranking = assemble(
-                    query, policy, pool, order, k=options.k, risk=risk, fetch=self.store.get
-                )
+                ranking = self._ranked(asked)
             except NotFound:
                 if not left:
                     raise
             else:
-                if not options.explain:
+                if not asked.options.explain:
                     return ranking
-                return explained(ranking, vectors.compatibility[0], self.encoder)
+                return explained(ranking, asked.vectors.compatibility[0], self.encoder)
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def _verified(
-        self, query: str, pool: Candidates, order: Order, policy: Policy, options: SearchOptions
-    ) -> tuple[Candidates, Order]:
-        if not options.verify:
-            return pool, order
-        verifier = self._loaded_verifier()
+    def _ranked(self, asked: Asked) -> Ranking:
+        options, policy = asked.options, asked.options.chosen_policy
+        pool, order = self.verified(asked, self.pool(asked, policy, where=options.conditions))
+        risk = risks(pool, self.calibration)
+        order = decide(order, pool, risk=risk, max_risk=options.max_risk)
+        if options.mode == "hard":
+            order = hard_checked(order, pool, options, self.verifier, self._parts)
+        return assemble(
+            asked.query, policy, pool, order, k=options.k, risk=risk, fetch=self.store.get
+        )
 
-        def read(positions: Sequence[int]) -> Scores:
-            part = pool.part(positions)
-            logits = verifier.read(options.worded(query), passage_texts(part, self.store.get))
-            return reading(part.compatibility, logits)
+    def verified(self, asked: Asked, pool: Candidates) -> tuple[Candidates, Order]:
+        """The pool with what the verifier read of it, and the order that the policy then gives."""
+        policy = asked.options.chosen_policy
 
-        return verified(pool, order, policy, first=options.verify, read=read)
+        def read(positions: Sequence[int]) -> list[Reading]:
+            texts = passage_texts(pool.part(positions), self.store.get)
+            return self.verifier.read(asked.options.worded(asked.query), texts)
 
-    def _loaded_verifier(self) -> Verifier:
-        """The model's verifier, loaded when it is first asked for."""
-        if self.verifier is None:
-            self.verifier = load_verifier(self.encoder)
-        return self.verifier
+        return read_first(pool, policy.order(pool), policy, read, depth=asked.options.depth)
+
+    def _parts(self, doc_id: str) -> list[str]:
+        """A document's text, cut to the model's limit."""
+        content = self.get(doc_id).content
+        return [content[span.start : span.end] for span in self.encoder.split(content)]
 
     def pool(self, asked: Asked, policy: Policy, *, where: Sequence[Condition] = ()) -> Candidates:
         """What a policy is given for a query: candidates, their scores, the constraint's words."""
@@ -386,19 +386,13 @@ class Retriever:
         def both(scores: Scores) -> Scores:
             return fused_ranks(scores, found.doc_ids, matched)
 
-        pool = against(replace(found, constraint=constraint), asked, self.store.get)
+        pool = against(replace(found, constraint=constraint), asked)
         if self.lexical:
             topic = None if pool.topic is None else both(pool.topic)
             pool = replace(pool, topical=both(pool.topical), cosine=pool.topical, topic=topic)
-        if not isinstance(policy, ComparesCopies):
+        if not takes_readings(policy) or not asked.options.depth:
             return pool
-        return compared_copies(
-            pool,
-            asked.vectors.compatibility[0],
-            twin=policy.twin,
-            texts=lambda part: passage_texts(part, self.store.get),
-            encode=self._alone,
-        )
+        return with_near_duplicates(pool, lambda part: passage_texts(part, self.store.get))
 
     def get(self, doc_id: str) -> Document:
         """One document by its id."""

@@ -1,18 +1,18 @@
-"""What happens to a pool between the store and the reader: constraint, policy, risk, hits."""
+"""What happens to a pool between the store and the hits: constraint, risk, filters, ranking."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coder_ir.calibration import Calibration
 from coder_ir.conditions import parse_condition
 from coder_ir.errors import InvalidValue
 from coder_ir.intake import check_text
-from coder_ir.mentions import mention
 from coder_ir.policies import policy_named
+from coder_ir.search.reasons import decisive_sentence, reason_of
+from coder_ir.search.verify import DEPTH, takes_readings
 from coder_ir.types import (
     STATED,
     Candidates,
@@ -28,14 +28,14 @@ from coder_ir.types import (
     Scores,
     VectorPair,
     Verdict,
+    Verifier,
 )
 from coder_ir.vectors import cosine
 
 DEFAULT_POLICY = "auto"
 Mode = Literal["soft", "hard"]
 _UNRELATED = 0.5  # topical cosine of two texts that have nothing to do with each other
-WORTH = 0.03  # cosine that one unit of a verifier's logit counts for
-_HELD = 0.5  # share of a phrase's words that counts as holding it, in hard mode
+_SAID = 0.5  # probability from which a passage counts as saying so, in hard mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +49,9 @@ class SearchOptions:
     exclude: Sequence[str] = ()  # what no hit should be about
     require: Sequence[str] = ()  # what every hit should be about
     mode: Mode = "soft"  # hard: drop what affirms an excluded or lacks a required phrase
-    max_risk: float = 1.0  # drop what breaks the constraint more probably than this
-    explain: bool = False  # name the sentence that decided a hit's compatibility
-    verify: int = 0  # documents, from the top, to read together with the query
+    max_risk: float = 1.0  # drop hits whose risk is above this
+    explain: bool = False  # name the sentence that decided each hit, read or not
+    verify: int | None = None  # documents a verifier reads at most; None: 20; 0: none
 
     def __post_init__(self) -> None:
         """Refuse what cannot be searched for."""
@@ -68,13 +68,15 @@ class SearchOptions:
             raise InvalidValue(f"mode must be soft or hard, got {self.mode!r}")
         if self.mode == "hard" and not (self.exclude or self.require):
             raise InvalidValue("mode hard needs something to exclude or require")
+        if self.mode == "hard" and self.verify == 0:
+            raise InvalidValue("mode hard has passages read, which verify=0 switches off")
 
     def _check_numbers(self) -> None:
         if self.k < 1:
             raise InvalidValue(f"k must be at least 1, got {self.k}")
         if self.n < 1:
             raise InvalidValue(f"the pool must hold at least 1 document, got {self.n}")
-        if self.verify < 0:
+        if self.verify is not None and self.verify < 0:
             raise InvalidValue(f"verify must not be negative, got {self.verify}")
         if not 0 <= self.max_risk <= 1:
             raise InvalidValue(f"max_risk is a probability from 0 to 1, got {self.max_risk}")
@@ -92,7 +94,12 @@ class SearchOptions:
     @property
     def pool_size(self) -> int:
         """Documents each space has to bring."""
-        return max(self.n, self.k, self.verify)
+        return max(self.n, self.k, self.depth)
+
+    @property
+    def depth(self) -> int:
+        """Documents that a verifier reads, at most."""
+        return DEPTH if self.verify is None else self.verify
 
     def worded(self, query: str) -> str:
         """The query with the explicit constraints put into words, for the compatibility encoder."""
@@ -125,7 +132,12 @@ def check_query(query: str, options: SearchOptions, place: str) -> None:
     if not query.strip():
         raise InvalidValue(f"{place} is empty; say what to look for")
     check_text(query, place)
-    _ = options.chosen_policy  # an unknown name is refused
+    policy = options.chosen_policy  # an unknown name is refused
+    if options.verify and not takes_readings(policy):
+        raise InvalidValue(
+            f"policy {policy.name} takes no account of a verifier's word; leave verify out, or use "
+            "policy auto"
+        )
     for condition in options.conditions:
         for part in (condition.field, *condition.values):
             if isinstance(part, str):
@@ -163,52 +175,34 @@ def stated(parsed: Constraint, options: SearchOptions) -> Constraint:
 
 
 Texts = Callable[[Sequence[str]], list[Document]]
-Read = Callable[[Sequence[int]], Scores]  # positions in a pool to verified compatibility
+Parts = Callable[[str], list[str]]  # the id of a document to its text, cut to a model's limit
 
 
-def affirmed(phrases: Sequence[str], texts: Sequence[str]) -> Scores:
-    """How much of each phrase each text affirms in words, in [0, 1]; (texts, phrases)."""
-    found = [[mention(phrase, text) for phrase in phrases] for text in texts]
-    return np.array(found, dtype=np.float64).reshape(len(texts), len(phrases))
-
-
-def breaches(
-    excluded: Sequence[str],
-    required: Sequence[str],
-    texts: Sequence[str],
-    likeness: Scores,
-    *,
-    trust: Sequence[float] = (),
-) -> Scores:
+def breaches(excluded: Sequence[str], likeness: Scores, *, trust: Sequence[float] = ()) -> Scores:
     """How far each passage goes against the phrases, in [0, 1].
 
-    Half of it is what a passage says in the words of a phrase, half how close its topical vector
-    is to the phrase's (`likeness`, cosines; a row a text, a column an excluded, then a required
-    phrase): a passage may be about a thing and never name it. An excluded phrase counts only as a
-    whole, for half of a name is another name, and as much as it is trusted, by default wholly.
+    It is how close its topical vector is to a phrase's (`likeness`, cosines; a row a text, a column
+    an excluded, then a required phrase). An excluded phrase counts as much as it is trusted, by
+    default wholly.
     """
-    phrases = [*excluded, *required]
-    if not phrases or not texts:
-        return np.zeros(len(texts))
-    near = np.clip((likeness - _UNRELATED) / (1 - _UNRELATED), 0, 1)
-    said, cut = affirmed(phrases, texts), len(excluded)
-    said[:, :cut] = np.floor(said[:, :cut])
-    about = (said + near) / 2
+    cut = len(excluded)
+    if not likeness.size:
+        return np.zeros(len(likeness))
+    about = np.clip((likeness - _UNRELATED) / (1 - _UNRELATED), 0, 1)
     about[:, :cut] *= trust or 1.0
     about[:, cut:] = 1 - about[:, cut:]
     return np.asarray(about.max(axis=1))
 
 
-def against(pool: Candidates, asked: Asked, fetch: Texts) -> Candidates:
-    """The pool with what its words and vectors say of the constraint's phrases, if it has any."""
+def against(pool: Candidates, asked: Asked) -> Candidates:
+    """The pool with what its vectors say of the constraint's phrases, if it has any."""
     excluded, required = asked.constraint.excluded, asked.options.require
     trust = asked.constraint.trust
     count = len(excluded) + len(required)
     if not count or not len(pool) or pool.rows is None:
         return pool
     likeness = np.stack([cosine(pool.rows, said) for said in asked.said[:count]], axis=1)
-    texts = passage_texts(pool, fetch)
-    breach = breaches(excluded, required, texts, likeness, trust=trust)
+    breach = breaches(excluded, likeness, trust=trust)
     topic = None
     if asked.constraint.topic:
         most = max(trust, default=1.0)
@@ -224,48 +218,39 @@ def passage_texts(pool: Candidates, fetch: Texts) -> list[str]:
     ]
 
 
-def refused(pool: Candidates, options: SearchOptions, fetch: Texts) -> NDArray[np.bool_]:
-    """In hard mode, passages whose document affirms an excluded or lacks a required phrase."""
-    if options.mode == "soft":
-        return np.zeros(len(pool), dtype=np.bool_)
-    texts = [document.content for document in fetch(pool.doc_ids)]
-    said, asked = affirmed(options.exclude, texts), affirmed(options.require, texts)
-    return np.asarray((said >= _HELD).any(axis=1) | (asked < _HELD).any(axis=1))
+def hard_checked(
+    order: Order, pool: Candidates, options: SearchOptions, verifier: Verifier, parts: Parts
+) -> Order:
+    """An order with only documents that keep to the explicit phrases, read from the top.
 
-
-def verified(
-    pool: Candidates, order: Order, policy: Policy, *, first: int, read: Read
-) -> tuple[Candidates, Order]:
-    """The first documents of an order, ranked anew by compatibility as a verifier reads it.
-
-    Each is read by its best passage, and these passages are the pool the policy then sees; the
-    rest follow as they were.
+    A document is dropped if a part of it affirms an excluded phrase or no part affirms a required
+    one. Reading stops at k documents that pass; what comes after them is left out, unread.
     """
-    best, _ = _by_document(order, pool)
-    chosen = sorted(verdict.position for verdict in best[:first])
-    if not chosen:
-        return pool, order
-    compatibility = pool.compatibility.copy()
-    compatibility[chosen] = read(chosen)
-    known = np.zeros(len(pool), dtype=np.bool_)
-    known[chosen] = True
-    pool = replace(pool, compatibility=compatibility, verified=known)
-    again = policy.order(pool.part(chosen))
-    kept, dropped = (
-        [replace(verdict, position=chosen[verdict.position]) for verdict in verdicts]
-        for verdicts in (again.kept, again.dropped)
+    passed: dict[str, bool] = {}
+    kept, dropped = [], list(order.dropped)
+    for verdict in order.kept:
+        doc_id = pool.doc_ids[verdict.position]
+        if doc_id not in passed:
+            if sum(passed.values()) == options.k:
+                break
+            passed[doc_id] = _passes(parts(doc_id), options, verifier)
+        if passed[doc_id]:
+            kept.append(verdict)
+        else:
+            reason = "Filtered, since it affirms an excluded phrase or lacks a required one."
+            dropped.append(replace(verdict, reason=reason))
+    return Order(kept, dropped)
+
+
+def _passes(parts: Sequence[str], options: SearchOptions, verifier: Verifier) -> bool:
+    """Whether no part affirms an excluded phrase and each required one is affirmed by a part."""
+    for phrase in options.exclude:
+        if any(said.violates >= _SAID for said in verifier.read(f"without {phrase}", parts)):
+            return False
+    return all(
+        any(said.satisfies >= _SAID for said in verifier.read(f"with {phrase}", parts))
+        for phrase in options.require
     )
-    seen = {pool.doc_ids[position] for position in chosen}
-    rest = [verdict for verdict in order.kept if pool.doc_ids[verdict.position] not in seen]
-    if kept and rest:  # scores fall from the last one read to the first one not
-        step = max(0.0, rest[0].score - kept[-1].score)
-        rest = [replace(verdict, score=verdict.score - step) for verdict in rest]
-    return pool, Order([*kept, *rest], [*dropped, *order.dropped])
-
-
-def reading(compatibility: Scores, logits: Scores) -> Scores:
-    """Compatibility as a verifier sees it, in [-1, 1]: cosines, raised or lowered by its logits."""
-    return np.asarray(np.clip(compatibility + WORTH * logits, -1, 1))
 
 
 def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
@@ -281,10 +266,8 @@ def risks(pool: Candidates, calibration: Calibration | None) -> Scores | None:
     topical = pool.topical if pool.cosine is None else pool.cosine
     features = np.stack([topical, pool.compatibility, breach], axis=1)
     risk = calibration.risk.probability(features)
-    if pool.verified is not None:
-        fitted = calibration.read_risk
-        read = fitted.probability(features) if fitted else risk
-        risk = np.where(pool.verified, read, risk)
+    for i, reading in enumerate(pool.readings):
+        risk[i] = risk[i] if reading is None else reading.risk
     return np.asarray(certain * risk)
 
 
@@ -292,22 +275,18 @@ def decide(
     order: Order,
     pool: Candidates,
     *,
-    refused: NDArray[np.bool_],
     risk: Scores | None,
     max_risk: float,
 ) -> Order:
-    """A policy's order, less what hard mode refuses or the risk limit drops."""
+    """A policy's order, less what the risk limit drops."""
     kept, dropped = [], list(order.dropped)
     for verdict in order.kept:
         i = verdict.position
-        if refused[i]:
-            reason = "Filtered, since it affirms an excluded phrase or lacks a required one."
-        elif risk is not None and risk[i] > max_risk:
+        if risk is not None and risk[i] > max_risk:
             reason = f"Filtered, since its risk of {risk[i]:.2f} is above {max_risk:g}."
+            dropped.append(replace(verdict, reason=reason))
         else:
             kept.append(verdict)
-            continue
-        dropped.append(replace(verdict, reason=reason))
     dropped.sort(key=lambda verdict: (-verdict.score, pool.doc_ids[verdict.position]))
     return Order(kept, dropped)
 
@@ -328,23 +307,33 @@ def assemble(
     cosine = pool.topical if pool.cosine is None else pool.cosine
     documents = fetch([pool.doc_ids[verdict.position] for verdict in kept])
 
-    def risk_of(verdict: Verdict) -> float | None:
-        return None if risk is None else float(risk[verdict.position])
-
-    hits = tuple(
-        Hit(
+    def hit_of(rank: int, verdict: Verdict, document: Document) -> Hit:
+        passage = pool.passages[verdict.position]
+        reading = pool.readings[verdict.position] if pool.readings else None
+        decisive = decisive_sentence(reading, document.content, passage.span)
+        told = takes_readings(policy)
+        return Hit(
             doc_id=document.doc_id,
             rank=rank,
             score=verdict.score,
             topical=float(cosine[verdict.position]),
             compatibility=float(pool.compatibility[verdict.position]),
             risk=risk_of(verdict),
-            reason=_reason(verdict, pool),
+            reason=reason_of(reading, pool.constraint, decisive) if told else verdict.reason,
             text=document.text,
             title=document.title,
             metadata=document.metadata,
-            passage=pool.passages[verdict.position],
+            passage=passage,
+            decisive=decisive,
+            scoring=_scoring(verdict, pool),
+            reading=reading,
         )
+
+    def risk_of(verdict: Verdict) -> float | None:
+        return None if risk is None else float(risk[verdict.position])
+
+    hits = tuple(
+        hit_of(rank, verdict, document)
         for rank, (verdict, document) in enumerate(zip(kept, documents, strict=True), 1)
     )
     filtered = tuple(
@@ -354,7 +343,7 @@ def assemble(
             topical=float(cosine[verdict.position]),
             compatibility=float(pool.compatibility[verdict.position]),
             risk=risk_of(verdict),
-            reason=_reason(verdict, pool),
+            reason=_scoring(verdict, pool),
             passage=pool.passages[verdict.position],
         )
         for verdict in dropped
@@ -362,7 +351,7 @@ def assemble(
     return Ranking(query, policy.name, hits, filtered, pool.constraint or Constraint(0.0))
 
 
-def _reason(verdict: Verdict, pool: Candidates) -> str:
+def _scoring(verdict: Verdict, pool: Candidates) -> str:
     """The policy's reason, and where its topical score comes from if words had a part in it."""
     if pool.cosine is None:
         return verdict.reason

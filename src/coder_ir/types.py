@@ -186,6 +186,17 @@ class Passage:
 
 
 @dataclass(frozen=True, slots=True)
+class Reading:
+    """What a passage says to a query, as a verifier reads it; the first three add up to 1."""
+
+    satisfies: float  # probability, in [0, 1]
+    violates: float  # probability, in [0, 1]
+    silent: float  # probability, in [0, 1]
+    risk: float  # calibrated probability that it breaks the query's constraint, in [0, 1]
+    decisive: Span | None = None  # the sentence of the passage that decided it
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """The pool a policy ranks, sorted by ascending document id, then passage number."""
 
@@ -198,9 +209,8 @@ class Candidates:
     breach: Scores | None = None  # in [0, 1]: how far a passage goes against the words ruled out
     rows: Floats | None = None  # (n, dimensions) topical vectors of the passages
     cosine: Scores | None = None  # the true topical ones, where `topical` is fused with words
-    verified: NDArray[np.bool_] | None = None  # whose compatibility a verifier has read
-    copies: tuple[tuple[int, int], ...] = ()  # positions of near-copies, in pairs
-    apart: Scores | None = None  # cosine of what a near-copy lacks, compatibility; NaN: not read
+    near_duplicates: tuple[tuple[int, int], ...] = ()  # positions, in pairs
+    readings: Sequence[Reading | None] = ()  # what a verifier read of each; empty: of none
 
     def __len__(self) -> int:
         """Number of passages in the pool."""
@@ -213,18 +223,15 @@ class Candidates:
         def at(values: NDArray[Any] | None) -> Any:
             return None if values is None else values[list(positions)]
 
+        pairs = ((new.get(i), new.get(j)) for i, j in self.near_duplicates)
+        arrays = ("topical", "compatibility", "topic", "breach", "rows", "cosine")
         return replace(
             self,
             doc_ids=[self.doc_ids[i] for i in positions],
             passages=[self.passages[i] for i in positions],
-            copies=tuple((new[i], new[j]) for i, j in self.copies if i in new and j in new),
-            **{
-                name: at(getattr(self, name))
-                for name in (
-                    *("topical", "compatibility", "topic", "breach", "rows", "cosine", "verified"),
-                    "apart",
-                )
-            },
+            near_duplicates=tuple((i, j) for i, j in pairs if i is not None and j is not None),
+            readings=[self.readings[i] for i in positions] if self.readings else (),
+            **{name: at(getattr(self, name)) for name in arrays},
         )
 
 
@@ -255,12 +262,14 @@ class Hit:
     topical: float  # cosine with what the query asks for, in [-1, 1], or UNSCORED
     compatibility: float  # cosine with what the query permits, in [-1, 1], or UNSCORED
     risk: float | None  # probability that it breaks the constraint; None: model not calibrated
-    reason: str  # one sentence a reader can check against the two scores
+    reason: str  # one sentence for people, which quotes what decided
     text: str
     title: str
     metadata: Mapping[str, Json]
     passage: Passage
-    decisive: str = ""  # the sentence that decided its compatibility, where it was asked for
+    decisive: str = ""  # the sentence that decided, where a verifier read it or it was asked for
+    scoring: str = ""  # how its score came about, to be checked against the two scores
+    reading: Reading | None = None  # None: no verifier has read it
 
     @property
     def passage_text(self) -> str:
@@ -367,8 +376,8 @@ class Encoder(Protocol):
 class Verifier(Protocol):
     """Reads a query and a passage together; slower than two vectors."""
 
-    def read(self, query: str, passages: Sequence[str]) -> Scores:
-        """A logit for each passage, above 0 where it satisfies the query."""
+    def read(self, query: str, passages: Sequence[str]) -> list[Reading]:
+        """What each passage says to the query."""
 
 
 class Lexical(Protocol):

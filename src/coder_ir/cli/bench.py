@@ -15,9 +15,9 @@ def bench(
         typer.Argument(
             help="development, settings, recipe, parsing, detection, ordinary, risk, diagnostics, "
             "survival, benchmarks, nevir, negconstraint, beir, torch, encoders, separation, "
-            "reranker, verifier, sensitivity, efficiency, encoding, query-encoding, search, ann, "
-            "kinds, serving, kill, probe, goals, card, results; default: all but settings, recipe, "
-            "torch, verifier, ann, kinds, serving and probe.",
+            "reranker, reading, sensitivity, efficiency, encoding, query-encoding, search, "
+            "reading-cost, ann, kinds, serving, kill, probe, goals, card, results; default: all but settings, recipe, "
+            "torch, ann, kinds, serving and probe.",
             metavar="[NAME]...",
         ),
     ] = None,

@@ -25,6 +25,7 @@ from coder_ir.cli.search import (
     Require,
     Tau,
     Threads,
+    Verifier,
     Verify,
     Where,
     policy_option,
@@ -58,7 +59,7 @@ def run(
     require: Require = None,
     hard: Hard = False,
     max_risk: MaxRisk = 1.0,
-    verify: Verify = 0,
+    verify: Verify = None,
     alpha: Alpha = None,
     tau: Tau = None,
     quantile: Quantile = None,
@@ -89,6 +90,7 @@ def run(
     ] = "",
     depth: Annotated[int, typer.Option(help="Hits that --rerank orders anew.")] = 20,
     model: Model = None,
+    verifier: Verifier = None,
     threads: Threads = 0,
 ) -> None:
     """Search for every query of a file and write a TREC run.
@@ -117,7 +119,8 @@ def run(
         "--exclude": exclude,
         "--require": require,
         "--max-risk": max_risk < 1,
-        "--verify": verify,
+        "--verify": verify is not None,
+        "--verifier": verifier,
         "--hybrid": hybrid,
         "--exact": exact,
     }
@@ -129,7 +132,13 @@ def run(
         raise NotFound(f"no folder {output.parent} to write {output.name} into")
     runtime, reranked = Runtime(threads=threads), _reranking(rerank, depth, threads)
     with Retriever.open(
-        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid, exact=exact
+        index,
+        model=model,
+        read_only=True,
+        runtime=runtime,
+        hybrid=hybrid,
+        exact=exact,
+        verifier=verifier,
     ) as retriever:
         ours, texts = system == _CODER, [query.text for query in asked]
         opened = (

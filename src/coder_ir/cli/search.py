@@ -42,15 +42,17 @@ Hard = Annotated[
     bool,
     typer.Option("--hard", help="Drop what affirms an excluded phrase or lacks a required one."),
 ]
-MaxRisk = Annotated[
-    float, typer.Option(help="Drop what breaks the constraint more probably than this.")
-]
+MaxRisk = Annotated[float, typer.Option(help="Drop hits whose risk is above this.")]
 Verify = Annotated[
-    int,
+    int | None,
     typer.Option(
-        help="Documents, from the top, that a cross-encoder reads with the query; slow. Needs a "
-        "model folder with a verifier, which the built-in model does not have."
+        help="First hits that the verifier reads, at most. Default: 20 where the query states a "
+        "constraint; without one near-duplicates alone. 0: none."
     ),
+]
+Verifier = Annotated[
+    str | None,
+    typer.Option(help="Folder with a cross-encoder to read hits with. Default: the built-in one."),
 ]
 Alpha = Annotated[float | None, typer.Option(help="Weight of the topical side (seq, union).")]
 Tau = Annotated[float | None, typer.Option(help="Least compatibility (seq).")]
@@ -149,7 +151,7 @@ def search(
     require: Require = None,
     hard: Hard = False,
     max_risk: MaxRisk = 1.0,
-    verify: Verify = 0,
+    verify: Verify = None,
     alpha: Alpha = None,
     tau: Tau = None,
     quantile: Quantile = None,
@@ -158,6 +160,7 @@ def search(
     explain: Annotated[bool, typer.Option(help="Say why, and what was filtered.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a hit.")] = False,
     model: Model = None,
+    verifier: Verifier = None,
     threads: Threads = 0,
 ) -> None:
     """Search an index.
@@ -174,7 +177,13 @@ def search(
     options = replace(options, max_risk=max_risk, verify=verify, explain=explain)
     runtime = Runtime(threads=threads)
     with Retriever.open(
-        index, model=model, read_only=True, runtime=runtime, hybrid=hybrid, exact=exact
+        index,
+        model=model,
+        read_only=True,
+        runtime=runtime,
+        hybrid=hybrid,
+        exact=exact,
+        verifier=verifier,
     ) as retriever:
         ranking = retriever.search_many([query], options)[0]
         if as_json:
@@ -277,6 +286,8 @@ def _print_json(ranking: "Ranking", *, explain: bool) -> None:
                 "end": hit.passage.span.end,
             },
             "reason": hit.reason,
+            "scoring": hit.scoring,
+            "reading": asdict(hit.reading) if hit.reading else None,
         }
         if explain:
             row["decisive"] = hit.decisive
@@ -311,9 +322,10 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
         shown = escape(_shortened(hit.passage_text))
         part = f" [dim]passage {hit.passage.number + 1}[/]" if hit.passage.number else ""
         words = f"[bold]{escape(hit.doc_id)}[/]{part}  {shown}"
+        words += f"\n[dim]{escape(hit.reason)}[/]"
         if explain:
-            words += f"\n[dim]{escape(hit.reason)}[/]"
-            if hit.decisive:
+            words += f"\n[dim]{escape(hit.scoring)}[/]"
+            if hit.decisive and hit.reading is None:
                 words += f"\n[dim]Decided by: “{escape(_shortened(hit.decisive))}”[/]"
         scores = (f"{value:.3f}" for value in (hit.score, hit.topical, hit.compatibility))
         risk = "" if hit.risk is None else f"{hit.risk:.2f}"

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from coder_ir.cli.search import Exact, Hybrid, Index, Model
+from coder_ir.cli.search import Exact, Hybrid, Index, Model, Verifier
 
 
 def serve(
@@ -39,6 +39,7 @@ def serve(
         ),
     ] = None,
     model: Model = None,
+    verifier: Verifier = None,
     threads: Annotated[
         int,
         typer.Option(
@@ -71,7 +72,13 @@ def serve(
     limits = limits_from(limit or [])
     runtime = Runtime(threads=threads)
     with opened(
-        index, model=model, runtime=runtime, hybrid=hybrid, exact=exact, read_only=read_only
+        index,
+        model=model,
+        runtime=runtime,
+        hybrid=hybrid,
+        exact=exact,
+        read_only=read_only,
+        verifier=verifier,
     ) as (retriever, reason):
         settings = ServeSettings(tokens, limits, reason, examples=example or ())
         run(retriever, settings, host=host, port=port)

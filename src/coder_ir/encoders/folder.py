@@ -28,14 +28,6 @@ class Role:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """How a query and a passage are read together."""
-
-    graph: str  # file of the ONNX graph; reads what the trunk made of both texts, in a row
-    output: str  # the graph's output that holds the logits
-
-
-@dataclass(frozen=True, slots=True)
 class Parsing:
     """How a query is parsed."""
 
@@ -57,7 +49,6 @@ class Manifest:
     sha256: dict[str, str]  # file name to hex digest
     trunk: str | None = None  # file of the graph with the layers that both roles share
     calibration: str | None = None  # file of what was fitted on development data
-    verifier: Reading | None = None
     parser: Parsing | None = None
 
     @property
@@ -66,7 +57,7 @@ class Manifest:
         parts = {
             key: value
             for key, value in asdict(self).items()
-            if key not in ("name", "licence", "calibration", "verifier", "parser")
+            if key not in ("name", "licence", "calibration", "parser")
         }
         parts["sha256"] = {k: v for k, v in self.sha256.items() if k not in self._beside}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -76,7 +67,6 @@ class Manifest:
         """Files that no vector depends on."""
         return {
             *filter(None, [self.calibration]),
-            *([self.verifier.graph] if self.verifier else []),
             *([self.parser.graph] if self.parser else []),
         }
 
@@ -107,15 +97,9 @@ class Manifest:
             raw = json.loads(path.read_text(encoding="utf-8"))
             version = raw.pop("format", None)
             topical, compatibility = Role(**raw.pop("topical")), Role(**raw.pop("compatibility"))
-            verifier = Reading(**part) if (part := raw.pop("verifier", None)) else None
+            raw.pop("verifier", None)  # of version 0.1; a verifier has a folder of its own now
             parser = _parsing(raw.pop("parser", None))
-            manifest = cls(
-                topical=topical,
-                compatibility=compatibility,
-                verifier=verifier,
-                parser=parser,
-                **raw,
-            )
+            manifest = cls(topical=topical, compatibility=compatibility, parser=parser, **raw)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InvalidFile(f"{path} is not a model description: {error}") from error
         if version != FORMAT:

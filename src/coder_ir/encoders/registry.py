@@ -9,9 +9,8 @@ from coder_ir.encoders.combined import CombinedEncoder, SpaceEncoder
 from coder_ir.encoders.folder import MANIFEST, Manifest
 from coder_ir.encoders.onnx import OnnxEncoder, OnnxSpace, Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
-from coder_ir.encoders.verifier import OnnxVerifier
 from coder_ir.errors import InvalidValue
-from coder_ir.types import Encoder, ModelStamp, Space, Verifier
+from coder_ir.types import Encoder, ModelStamp, Space
 
 BUILT_IN = "built-in"
 
@@ -72,16 +71,6 @@ def load_calibration(model: str) -> Calibration | None:
         return None
     manifest = Manifest.load(folder)
     return Calibration.load(folder / manifest.calibration) if manifest.calibration else None
-
-
-def load_verifier(encoder: Encoder) -> Verifier:
-    """The verifier of an encoder's model folder."""
-    if not isinstance(encoder, OnnxEncoder) or encoder.manifest.verifier is None:
-        raise InvalidValue(
-            f"verify needs a model with a verifier, which {encoder.spec!r} is not; leave it out, "
-            "or use a model folder written by: coder-ir train export --verifier"
-        )
-    return OnnxVerifier(encoder)
 
 
 def _with_limit(model: str, runtime: Runtime) -> tuple[str, Runtime]:

@@ -13,7 +13,7 @@ _FIGURES = "<!-- figures -->"
 _PICTURE = re.compile(r" ?!\[[^\]]*\]\([^)]*\)")  # pictures stay with the tables
 _TABLES = (
     *("goals", "development", "nevir", "negconstraint", "beir", "diagnostics"),
-    *("verifier", "ordinary", "parsing", "detection", "risk", "encoding"),
+    *("reading", "reading-cost", "ordinary", "parsing", "detection", "risk", "encoding"),
 )
 _LIMITS = """## Limits
 

@@ -14,9 +14,9 @@ from coder_ir.encoders import load_encoder
 from coder_ir.experiments.ann import LOOSE, TIGHT, Case, Mixture
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
-from coder_ir.mentions import split_sentences
 from coder_ir.stores.sqlite.approximate import DEPTH, build_codes
 from coder_ir.stores.sqlite.exact import Positions, import_faiss, one_thread, top_of
+from coder_ir.text import split_sentences
 from coder_ir.types import Floats
 
 _ROWS, _SENTENCES, _QUERIES, _SEED = 100_000, 20_000, 50, 13

@@ -13,12 +13,12 @@ from coder_ir.errors import NotFound
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.systems import System, opened
 from coder_ir.experiments.tables import Table, percent
-from coder_ir.mentions import EMPTY_WORDS
 from coder_ir.metrics import Estimate, mean_with_interval, per_query
 from coder_ir.metrics.ranked import ndcg_at
 from coder_ir.policies import Auto
 from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
+from coder_ir.text import EMPTY_WORDS
 from coder_ir.types import Candidates, Constraint, Order, Policy, Qrels, QueryParser, Space, Verdict
 from coder_ir.vectors import best_first
 

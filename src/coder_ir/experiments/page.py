@@ -21,10 +21,11 @@ _SECTIONS = {
         "probe",
     ),
     "Ordinary queries": ("ordinary", "parsing", "detection", "beir", "torch"),
-    "What does what": ("encoders", "separation", "reranker", "verifier", "sensitivity", "recipe"),
+    "What does what": ("encoders", "separation", "reranker", "reading", "sensitivity", "recipe"),
     "Our own topics": ("development", "settings", "risk", "goals"),
     "Time": (
-        *("efficiency", "encoding", "query-encoding", "search", "ann", "kinds", "serving"),
+        *("efficiency", "encoding", "query-encoding", "search", "reading-cost", "ann"),
+        *("kinds", "serving"),
         "kill",
     ),
 }

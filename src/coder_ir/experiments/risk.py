@@ -6,11 +6,14 @@ from pathlib import Path
 
 from coder_ir.encoders import load_encoder
 from coder_ir.encoders.onnx import OnnxEncoder
+from coder_ir.encoders.registry import built_in_folder
 from coder_ir.errors import InvalidValue
 from coder_ir.experiments.figures import pyplot, style
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.tables import Table
 from coder_ir.training.calibrate import Curve, cross_fitted_risks
+from coder_ir.verifier import OnnxVerifier
+from coder_ir.verifier.registry import FOLDER
 
 _SIDES = ((6, -10), (-14, 6))  # where a curve's counts stand, in points
 
@@ -21,10 +24,11 @@ def measure_risk(setup: Setup, report: Report) -> Table:
     if not isinstance(encoder, OnnxEncoder):
         raise InvalidValue(f"risk needs a model folder, got {setup.model!r}")
     report("risk: scoring the development topics")
-    found, read = cross_fitted_risks(encoder, setup.written)
-    curves = {"risk": found} | ({"risk, verified": read} if read else {})
+    verifier = OnnxVerifier(built_in_folder() / FOLDER)
+    found, read = cross_fitted_risks(encoder, verifier, setup.written)
+    curves = {"read by the verifier": read, "not read": found}
     draw(curves, setup.out / "risk.png")
-    errors = "; ".join(f"{name} {curve.error:.3f}" for name, curve in curves.items())
+    errors = "; ".join(f"{n} {c.error:.3f} and {c.area:.3f}" for n, c in curves.items())
     return Table(
         name="risk",
         title="Calibration of risk",
@@ -36,11 +40,13 @@ def measure_risk(setup: Setup, report: Report) -> Table:
         ),
         notes=(
             f"{found.judgements} judgements of development queries that state a constraint, each "
-            f"predicted by a fit on the other topics. Expected calibration error: {errors}. "
+            f"predicted by a fit on the other topics. Expected calibration error and "
+            f"area under the ROC curve: {errors}. "
             "![Reliability](risk.png)",
         ),
         figures={
-            "risk_error": found.error,
+            "risk_error": read.error,
+            "risk_area": read.area,
             "curves": {name: asdict(curve) for name, curve in curves.items()},
         },
     )

@@ -24,6 +24,8 @@ from coder_ir.experiments.ordinary import measure_ordinary
 from coder_ir.experiments.page import Page, compose_results
 from coder_ir.experiments.parsing import measure_parsing
 from coder_ir.experiments.probe import measure_probe
+from coder_ir.experiments.reading import measure_reading
+from coder_ir.experiments.reading_cost import measure_reading_cost
 from coder_ir.experiments.recipe import measure_recipe
 from coder_ir.experiments.risk import measure_risk
 from coder_ir.experiments.search_cost import measure_search_cost
@@ -35,7 +37,6 @@ from coder_ir.experiments.setup import Report, Setup
 from coder_ir.experiments.survival import measure_survival
 from coder_ir.experiments.systems import files_digest, package_digest, searching, weights
 from coder_ir.experiments.tables import Table
-from coder_ir.experiments.verifier import measure_verifier
 
 __all__ = ["EXPERIMENTS", "Setup", "run_experiments"]
 
@@ -62,12 +63,13 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "encoders": comparing("encoders"),
     "separation": measure_separation,
     "reranker": comparing("reranker"),
-    "verifier": measure_verifier,
+    "reading": measure_reading,
     "sensitivity": measure_sensitivity,
     "efficiency": measure_efficiency,
     "encoding": measure_encoding,
     "query-encoding": measure_query_encoding,
     "search": measure_search_cost,
+    "reading-cost": measure_reading_cost,
     "ann": measure_ann,
     "kinds": measure_index_kinds,
     "serving": measure_serving,
@@ -77,8 +79,8 @@ EXPERIMENTS: dict[str, Callable[[Setup, Report], Table | Card | Page]] = {
     "card": compose_card,
     "results": compose_results,
 }
-# Long, or in need of a quiet machine, a language model or a model with a verifier.
-WHEN_NAMED = ("settings", "recipe", "torch", "verifier", "ann", "kinds", "serving", "probe")
+# Long, or in need of a quiet machine, or a language model.
+WHEN_NAMED = ("settings", "recipe", "torch", "ann", "kinds", "serving", "probe")
 _FROM_OTHERS = ("goals", "card", "results")  # cheap, and made of the other tables
 
 

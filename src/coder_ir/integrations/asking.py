@@ -42,7 +42,7 @@ class Options(TypedDict, total=False):
     mode: Mode
     max_risk: float
     explain: bool
-    verify: int
+    verify: int | None
 
 
 def changed(options: SearchOptions, changes: Mapping[str, Any]) -> SearchOptions:

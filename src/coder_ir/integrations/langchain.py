@@ -41,7 +41,7 @@ class CoderRetriever(BaseRetriever):
     mode: Mode = "soft"
     max_risk: float = 1.0
     explain: bool = False
-    verify: int = 0
+    verify: int | None = None
 
     @model_validator(mode="after")
     def _checked(self) -> Self:

@@ -41,7 +41,7 @@ class CoderSearch:
         name: str = "coder-ir/built-in",
         policy: str | Policy = DEFAULT_POLICY,
         n: int = 100,
-        verify: int = 0,
+        verify: int | None = None,
     ) -> None:
         """Say how to open an index and how to search it.
 

@@ -1,5 +1,6 @@
 """The default: as much of the constraint as the query states, within what topic allows."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log
 
@@ -31,29 +32,33 @@ class Auto:
     `sure`, for most queries that people ask are ordinary and one taken wrongly costs much;
     a query that names nothing to keep away from gets a share `unnamed` of the strength.
 
-    Near-copies, passages edited from one another, are what topic cannot tell apart, whatever the
-    query: they share the best score among them, and each loses `rivalry` times its deficit, what
-    its compatibility lacks to the best of its copies, of the whole passage and, less, of what it
-    says that a copy does not.
+    Where a verifier has read passages of the pool, one that violates loses up to a share `denial`
+    of what is left of its lead, and one that satisfies gains up to `affirmation` times its lead, so
+    that topic decides among those that say the same, and nothing is gained off the topic.
+
+    Without a constraint a verifier reads near-duplicates alone, which topic cannot tell apart:
+    they trade places among themselves, the one that answers the query best first.
     """
 
     strength: float = 0.6  # weight of compatibility next to topical
     unnamed: float = 0.6  # share of the strength where a query names nothing it excludes
     exclusion: float = 0.4  # what a passage loses that goes wholly against the excluded words
     firmness: float = 2.0  # how fast the lead goes with the loss
-    rivalry: float = 0.17  # weight of the deficit
-    apart: float = 0.5  # what a deficit where copies differ counts beside that of the whole
-    twin: float = 0.93  # in [-1, 1]
+    affirmation: float = 1.0  # leads that a passage gains which surely satisfies
+    denial: float = 0.8  # share of its lead that a passage loses which surely violates
     doubt: float = STATED  # probability up to which a query counts as an ordinary one
     sure: float = 0.99  # probability from which a constraint counts in full
     name: str = "auto"
     spaces: tuple[Space, ...] = ("topical",)
+    uses_readings: bool = True
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict each other."""
-        for setting in ("strength", "unnamed", "exclusion", "firmness", "rivalry", "apart"):
+        for setting in ("strength", "unnamed", "exclusion", "firmness", "affirmation", "denial"):
             if getattr(self, setting) < 0:
                 raise InvalidValue(f"{setting} must not be negative, got {getattr(self, setting)}")
+        if self.denial > 1:
+            raise InvalidValue(f"denial is a share of the lead, at most 1, got {self.denial}")
         if not 0 <= self.doubt < self.sure <= 1:
             raise InvalidValue(
                 f"doubt and sure must satisfy 0 <= doubt < sure <= 1, got {self.doubt} "
@@ -62,29 +67,28 @@ class Auto:
 
     def order(self, pool: Candidates) -> Order:
         """Sort by what is left of the topical score; drops nothing."""
-        kept = self._kept(pool)
-        level, best = _best_of_copies(pool, kept.score, pool.compatibility)
-        deficit = best - pool.compatibility + self.apart * _lacking_apart(pool)
-        scores = np.round(level - self.rivalry * deficit, FUSED_DECIMALS)
+        share = self._share(pool) if len(pool) else 0.0
+        scores = self._kept(pool, share) if share else _traded(pool)
+        scores = np.round(scores, FUSED_DECIMALS)
         return Order(
             [
-                Verdict(i, float(scores[i]), self._reason(pool, kept, deficit, i))
+                Verdict(i, float(scores[i]), _reason(pool, scores, stated=share > 0, i=i))
                 for i in best_first(scores, pool.doc_ids, len(pool))
             ]
         )
 
-    def _kept(self, pool: Candidates) -> "_Kept":
+    def _kept(self, pool: Candidates, share: float) -> Scores:
         """The topical scores, lowered by what goes against the constraint."""
-        share = self._share(pool)
-        if not share or not len(pool):
-            return _Kept(pool.topical, pool.topical, stated=False)
         floor = floor_of(pool.topical)
         lead = np.maximum(pool.topical - floor, 0)
+        longest = max(float(lead.max()), _LEAST_GAP)
         wanted = self.wanted(pool)
-        loss = wanted.max() - wanted
-        left = np.exp(-self.firmness * loss / max(float(lead.max()), _LEAST_GAP))
-        below = np.minimum(pool.topical - floor, 0)
-        return _Kept(floor + lead * left + below, pool.topical, stated=True)
+        left = lead * np.exp(-self.firmness * (wanted.max() - wanted) / longest)
+        for i, reading in enumerate(pool.readings):
+            if reading is not None:
+                left[i] *= 1 - share * self.denial * reading.violates
+                left[i] += share * self.affirmation * reading.satisfies * lead[i]
+        return np.asarray(floor + left + np.minimum(pool.topical - floor, 0))
 
     def wanted(self, pool: Candidates) -> Scores:
         """How far each passage is what the query asks for and permits, in cosine."""
@@ -106,26 +110,40 @@ class Auto:
         least, most = _log_odds(self.doubt), _log_odds(self.sure)
         return min(1.0, max(0.0, (_log_odds(stated) - least) / (most - least)))
 
-    def _reason(self, pool: Candidates, kept: "_Kept", deficit: Scores, i: int) -> str:
-        words = f"Topic {kept.topic[i]:.3f}"
-        if kept.stated:
-            lowered = f"{kept.score[i]:.3f}" != f"{kept.topic[i]:.3f}"
-            words += f", lowered to {kept.score[i]:.3f}" if lowered else ", kept"
-            words += f" by compatibility {pool.compatibility[i]:.3f}"
-            if lowered and pool.breach is not None and pool.breach[i]:
-                words += f" and {pool.breach[i]:.2f} of what is ruled out"
-        if deficit[i]:
-            words += f"; - {self.rivalry:g} x {deficit[i]:.3f} behind a near-copy"
-        return words + ("." if kept.stated or deficit[i] else "; no constraint was found.")
+
+def _reason(pool: Candidates, scores: Scores, *, stated: bool, i: int) -> str:
+    topical, score = f"{pool.topical[i]:.3f}", f"{scores[i]:.3f}"
+    if not stated:
+        traded = score != topical
+        return f"Topic {topical}" + (f", {score} among near-duplicates." if traded else ".")
+    words = f"Topic {topical}, now {score} by compatibility {pool.compatibility[i]:.3f}"
+    if pool.breach is not None and pool.breach[i]:
+        words += f", {pool.breach[i]:.2f} of what is ruled out"
+    if pool.readings and (reading := pool.readings[i]):
+        words += f", read as satisfying {reading.satisfies:.2f}, violating {reading.violates:.2f}"
+    return words + "."
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """What is left of each topical score."""
+def _traded(pool: Candidates) -> Scores:
+    """Topical scores, those of near-duplicates dealt out anew by what a verifier read of them."""
+    scores = pool.topical.copy()
+    for group in _groups(pool.near_duplicates):
+        readings = [(pool.readings[i], i) for i in group] if pool.readings else []
+        read = [(reading, i) for reading, i in readings if reading is not None]
+        by_word = sorted(read, key=lambda one: (one[0].violates - one[0].satisfies, one[1]))
+        highest = sorted((float(pool.topical[i]) for _, i in read), reverse=True)
+        for (_, i), score in zip(by_word, highest, strict=True):
+            scores[i] = score
+    return scores
 
-    score: Scores
-    topic: Scores  # before
-    stated: bool  # whether a constraint had a part in it
+
+def _groups(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Positions that pairs join, directly or over others."""
+    group_of: dict[int, set[int]] = {}
+    for i, j in pairs:
+        joined = group_of.get(i, {i}) | group_of.get(j, {j})
+        group_of |= dict.fromkeys(joined, joined)
+    return [sorted(group) for group in {id(group): group for group in group_of.values()}.values()]
 
 
 def _log_odds(probability: float) -> float:
@@ -143,22 +161,3 @@ def floor_of(topical: Scores) -> float:
     low, high = float(topical.min()), float(topical.max())
     size = len(topical)
     return (_UNSEEN * (2 * low - high) + size * float(np.median(topical))) / (_UNSEEN + size)
-
-
-def _best_of_copies(pool: Candidates, *scores: Scores) -> list[Scores]:
-    """Each score, raised to the highest among a passage's near-copies and itself."""
-    best = [score.copy() for score in scores]
-    for i, j in pool.copies:
-        for score, high in zip(scores, best, strict=True):
-            high[i], high[j] = max(high[i], score[j]), max(high[j], score[i])
-    return best
-
-
-def _lacking_apart(pool: Candidates) -> Scores:
-    """What each passage lacks to its best copy where they differ; 0 if it was not read."""
-    if pool.apart is None:
-        return np.zeros(len(pool))
-    read = ~np.isnan(pool.apart)
-    known = np.where(read, pool.apart, -1.0)  # no cosine is lower
-    (best,) = _best_of_copies(pool, known)
-    return np.where(read, best - known, 0.0)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from coder_ir.mentions import EMPTY_WORDS, words_of
+from coder_ir.text import EMPTY_WORDS, words_of
 from coder_ir.types import Constraint, Mark, Role, Sentence, Span
 
 

@@ -11,10 +11,10 @@ import numpy as np
 from coder_ir.encoders.onnx import OnnxEncoder, session
 from coder_ir.encoders.tokens import QueryTokens
 from coder_ir.errors import InvalidValue
-from coder_ir.mentions import sentence_spans
 from coder_ir.query.constraint import constraint_of, merged
 from coder_ir.query.operators import operator_marks
 from coder_ir.query.spans import Tagged, marks_of, words
+from coder_ir.text import sentence_spans
 from coder_ir.types import (
     STATED,
     Constraint,

@@ -32,6 +32,7 @@ def opened(
     hybrid: bool = False,
     exact: bool = False,
     read_only: bool = False,
+    verifier: str | None = None,
 ) -> Iterator[Opened]:
     """Open an index to write, or read-only where another server already writes it."""
     wanted = not read_only
@@ -46,6 +47,7 @@ def opened(
             runtime=runtime,
             hybrid=hybrid,
             exact=exact,
+            verifier=verifier,
         )
         with retriever:
             yield Opened(retriever, reason)

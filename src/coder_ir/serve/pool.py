@@ -1,24 +1,16 @@
 """The pool behind a ranking, with all that a policy needs to rank it elsewhere."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Annotated
 
-import numpy as np
 from pydantic import BaseModel, Field
 
-from coder_ir.mentions import EMPTY_WORDS, stem_of, words_of
 from coder_ir.policies import Auto, Union
 from coder_ir.retriever import Retriever
 from coder_ir.searching import Asked, passage_texts, risks
-from coder_ir.serve.schemas import ConstraintOut, PassageOut
-from coder_ir.types import Candidates, Scores
-
-
-@dataclass(frozen=True)
-class _ForAny(Union):
-    """Brings candidates for every policy, and reads near-copies as `auto` wants them read."""
-
-    twin: float = Auto().twin
+from coder_ir.serve.schemas import ConstraintOut, PassageOut, ReadingOut
+from coder_ir.text import EMPTY_WORDS, stem_of, words_of
+from coder_ir.types import Candidates, Reading, Scores
 
 
 class CandidateOut(BaseModel):
@@ -40,10 +32,10 @@ class CandidateOut(BaseModel):
         float | None, Field(description="How far it goes against the words ruled out, in [0, 1].")
     ]
     risk: float | None
-    apart: Annotated[
-        float | None, Field(description="Compatibility of what a near-copy does not say, if read.")
+    reading: Annotated[
+        ReadingOut | None, Field(description="What the verifier read; null: it was not read.")
     ]
-    copies: Annotated[list[int], Field(description="Positions of its near-copies, and its own.")]
+    near_duplicates: Annotated[list[int], Field(description="Positions of its near-duplicates.")]
 
 
 class PoolOut(BaseModel):
@@ -57,13 +49,13 @@ class PoolOut(BaseModel):
 
 
 def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
-    """The n best documents of each space for a query."""
-    pool = retriever.pool(asked, _ForAny(), where=asked.options.conditions)
+    """The n best documents of each space for a query, those read that `auto` has read."""
+    pool = _read_as_auto(retriever, asked)
     documents = retriever.store.get(pool.doc_ids)
     texts = passage_texts(pool, lambda _: documents)
     risk = risks(pool, retriever.calibration)
     cosine = pool.topical if pool.cosine is None else pool.cosine
-    copies = _near_copies(pool)
+    doubles = _near_duplicates(pool)
     candidates = [
         CandidateOut(
             doc_id=document.doc_id,
@@ -76,8 +68,8 @@ def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
             topic=_at(pool.topic, i),
             breach=_at(pool.breach, i),
             risk=_at(risk, i),
-            apart=_at(pool.apart, i),
-            copies=copies[i],
+            reading=ReadingOut.of(pool.readings[i] if pool.readings else None),
+            near_duplicates=doubles[i],
         )
         for i, document in enumerate(documents)
     ]
@@ -90,13 +82,33 @@ def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
 
 
 def _at(scores: Scores | None, i: int) -> float | None:
-    return None if scores is None or np.isnan(scores[i]) else float(scores[i])
+    return None if scores is None else float(scores[i])
 
 
-def _near_copies(pool: Candidates) -> list[list[int]]:
-    """Positions of each passage's near-copies, and its own."""
-    found = [[i] for i in range(len(pool))]
-    for i, j in pool.copies:
+def _read_as_auto(retriever: Retriever, asked: Asked) -> Candidates:
+    """Candidates for every policy, with near-duplicates and readings as `auto` finds them."""
+    where = asked.options.conditions
+    asked = replace(asked, options=replace(asked.options, policy=Auto()))
+    read, _ = retriever.verified(asked, retriever.pool(asked, Auto(), where=where))
+    pool = retriever.pool(asked, Union(), where=where)
+    place = {key: i for i, key in enumerate(_keys(pool))}
+    readings: list[Reading | None] = [None] * len(pool)
+    known = _keys(read)
+    for key, reading in zip(known, read.readings, strict=False):
+        readings[place[key]] = reading
+    pairs = tuple((place[known[i]], place[known[j]]) for i, j in read.near_duplicates)
+    return replace(pool, readings=readings, near_duplicates=pairs)
+
+
+def _keys(pool: Candidates) -> list[tuple[str, int]]:
+    numbers = (passage.number for passage in pool.passages)
+    return list(zip(pool.doc_ids, numbers, strict=True))
+
+
+def _near_duplicates(pool: Candidates) -> list[list[int]]:
+    """Positions of each passage's near-duplicates."""
+    found: list[list[int]] = [[] for _ in range(len(pool))]
+    for i, j in pool.near_duplicates:
         found[i].append(j)
         found[j].append(i)
     return found

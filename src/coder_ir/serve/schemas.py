@@ -22,6 +22,7 @@ from coder_ir.types import (
     Operator,
     Passage,
     Ranking,
+    Reading,
     Role,
 )
 
@@ -122,12 +123,14 @@ class SearchIn(PoolIn):
     tau: float | None = Field(None, ge=-1, le=1, description="Least compatibility (seq).")
     p: float | None = Field(None, ge=0, le=1, description="Quantile of the cut (union).")
     mode: Literal["soft", "hard"] = Field("soft", description="hard drops what breaks them.")
-    max_risk: float = Field(1.0, ge=0, le=1, description="Drop what breaks the constraint more.")
-    verify: int = Field(0, ge=0, description="Documents a cross-encoder reads, from the top.")
+    max_risk: float = Field(1.0, ge=0, le=1, description="Drop hits whose risk is above this.")
+    verify: int | None = Field(
+        None, ge=0, description="First hits that the verifier reads at most; null: 20, 0: none."
+    )
     explain: bool = Field(False, description="Name the sentence that decided each hit.")
 
     def _sizes(self, limits: Limits) -> list[tuple[str, int, int]]:
-        more = [("k", self.k, limits.k), ("verify", self.verify, limits.verify)]
+        more = [("k", self.k, limits.k), ("verify", self.verify or 0, limits.verify)]
         return [*more, *super()._sizes(limits)]
 
     def _options(self, where: list[Condition]) -> SearchOptions:
@@ -165,6 +168,30 @@ class PassageOut(BaseModel):
         return cls(number=passage.number, start=passage.span.start, end=passage.span.end)
 
 
+class SpanOut(BaseModel):
+    """A part of a text, as characters."""
+
+    start: int
+    end: int
+
+
+class ReadingOut(BaseModel):
+    """What a passage says to the query, as probabilities that add up to 1."""
+
+    satisfies: float
+    violates: float
+    silent: float
+    risk: float
+    decisive: Annotated[
+        SpanOut | None, Field(description="The sentence of the passage that decided it.")
+    ]
+
+    @classmethod
+    def of(cls, reading: Reading | None) -> Self | None:
+        """From the library's."""
+        return None if reading is None else cls(**asdict(reading))
+
+
 class FilteredOut(BaseModel):
     """A candidate that was dropped, and why."""
 
@@ -183,13 +210,17 @@ class FilteredOut(BaseModel):
 
 
 class HitOut(FilteredOut):
-    """One document of a ranking; a score that there is none of is null."""
+    """One document of a ranking; missing scores are null."""
 
     rank: int
     text: str
     title: str
     metadata: dict[str, Any]
-    decisive: str
+    decisive: Annotated[str, Field(description="The sentence that decided it, where one is known.")]
+    scoring: Annotated[str, Field(description="How the score came about.")]
+    reading: Annotated[
+        ReadingOut | None, Field(description="What the verifier read; null: it was not read.")
+    ]
 
     @classmethod
     def of(cls, hit: Hit) -> Self:  # type: ignore[override]
@@ -203,6 +234,8 @@ class HitOut(FilteredOut):
             title=hit.title,
             metadata=dict(hit.metadata),
             decisive=hit.decisive,
+            scoring=hit.scoring,
+            reading=ReadingOut.of(hit.reading),
         )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import onnx
 
 Weights = Mapping[str, NDArray[np.float32]]
-HEAD = "head_score"  # the node that a quantiser should leave alone
+UNROUNDED = ("pooled", "logits")  # products of one row, which a quantiser should leave alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,36 +56,39 @@ def shared_layers(one: Weights, two: Weights, layers: int) -> int:
     return next((i for i in range(layers) if not equal(f"encoder.layer.{i}.")), layers)
 
 
-def build(
-    weights: Weights, shape: Shape, layers: range, *, output: str, head: Weights | None = None
-) -> onnx.ModelProto:
+def build(weights: Weights, shape: Shape, layers: range, *, output: str) -> onnx.ModelProto:
     """Some layers of an encoder, attention_mask (batch, tokens) in, a token matrix out.
 
     From layer 0 on it reads input_ids through the embeddings; a later start reads `hidden`, the
-    output of a graph that ends there. With a head (`weight`, `bias`) the first token's vector goes
-    through it, and scores (batch, 1) come out.
+    output of a graph that ends there.
     """
-    from onnx import TensorProto, checker, helper
-
     graph = _Graph(shape)
     start = graph.embeddings(weights) if layers.start == 0 else "hidden"
-    graph.node("Cast", ["attention_mask"], ["mask"], to=TensorProto.INT32)
-    last = graph.layers(weights, start, layers)
-    graph.node("Identity", [graph.head(head, last) if head else last], [output])
-    tokens = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["b", "t"])
-    hidden = helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["b", "t", "d"])
-    mask = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["b", "t"])
-    made = helper.make_tensor_value_info(
-        output, TensorProto.FLOAT, ["b", "one"] if head else ["b", "t", "d"]
-    )
-    inputs = [tokens if layers.start == 0 else hidden, mask]
-    model = helper.make_model(
-        helper.make_graph(graph.nodes, "encoder", inputs, [made], graph.constants),
-        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
-        ir_version=9,
-    )
-    checker.check_model(model)
-    return model
+    graph.node("Cast", ["attention_mask"], ["mask"], to=_INT32)
+    last = graph.layers(weights, start, layers, mask="mask")
+    graph.node("Identity", [last], [output])
+    source = ("input_ids", _INT64, 2) if layers.start == 0 else ("hidden", _FLOAT, 3)
+    return graph.model([source, ("attention_mask", _INT64, 2)], [(output, _FLOAT, 3)])
+
+
+def build_cross_encoder(weights: Weights, shape: Shape) -> onnx.ModelProto:
+    """A classifier of text pairs: input_ids and token_type_ids (1, tokens) of one pair in.
+
+    Out come `logits` (1, classes) and `attention` (1, tokens): how much the first token, which the
+    classes are read from, looks at each token in the last layer. There is no mask, for a pair goes
+    through by itself; of the last layer nothing is computed but the first token.
+    """
+    graph = _Graph(shape)
+    start = graph.embeddings(weights, types="token_type_ids")
+    lower = graph.layers(weights, start, range(shape.layers - 1))
+    first = graph.first_token_layer(weights, lower, shape.layers - 1)
+    graph.classes(weights, first)
+    inputs = [(name, _INT64, 2) for name in ("input_ids", "token_type_ids")]
+    return graph.model(inputs, [("logits", _FLOAT, 2), ("attention", _FLOAT, 2)])
+
+
+_FLOAT, _INT32, _INT64 = 1, 6, 7  # onnx.TensorProto's numbers
+Value = tuple[str, int, int]  # name, type and rank of an input or output
 
 
 @dataclass(slots=True)
@@ -111,13 +114,34 @@ class _Graph:
         self.constants.append(numpy_helper.from_array(np.asarray(value, order="C"), name))
         return name
 
-    def embeddings(self, weights: Weights) -> str:
-        """Word (int8 rows, a scale each) + position + type 0, normalised."""
+    def model(self, inputs: Sequence[Value], outputs: Sequence[Value]) -> onnx.ModelProto:
+        """The finished graph, checked."""
+        from onnx import checker, helper
+
+        ends = [
+            [
+                helper.make_tensor_value_info(name, kind, ["b", "t", "d"][:rank])
+                for name, kind, rank in side
+            ]
+            for side in (inputs, outputs)
+        ]
+        model = helper.make_model(
+            helper.make_graph(self.nodes, "encoder", ends[0], ends[1], self.constants),
+            opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)],
+            ir_version=9,
+        )
+        checker.check_model(model)
+        return model
+
+    def embeddings(self, weights: Weights, *, types: str = "") -> str:
+        """Word (int8 rows, a scale each) + position + type, normalised; type 0 if none is given."""
         words = weights["embeddings.word_embeddings.weight"]
         scales = np.maximum(np.abs(words).max(axis=1, keepdims=True), 1e-8) / 127
         table = np.rint(words / scales).astype(np.int8)
         places = weights["embeddings.position_embeddings.weight"]
-        places = places + weights["embeddings.token_type_embeddings.weight"][0]
+        kinds = weights["embeddings.token_type_embeddings.weight"]
+        if not types:
+            places = places + kinds[0]
         self.node("Gather", [self.constant("words", table), "input_ids"], ["word_steps"])
         scale = self.constant("word_scales", scales.astype(np.float32))
         self.node("Gather", [scale, "input_ids"], ["word_scale"])
@@ -127,33 +151,75 @@ class _Graph:
         zero = self.constant("zero", np.array([0]))
         table_of_places = self.constant("places", places)
         self.node("Slice", [table_of_places, zero, "length", zero], ["place"])
-        self.node("Add", ["word", "place"], ["embedded"])
-        return self._normalised(weights, "embeddings.LayerNorm", "embedded", "embedding")
+        summed = self.node("Add", ["word", "place"], ["embedded"])
+        if types:
+            self.node("Gather", [self.constant("kinds", kinds), types], ["kind"])
+            summed = self.node("Add", [summed, "kind"], ["embedded_pair"])
+        return self._normalised(weights, "embeddings.LayerNorm", summed, "embedding")
 
-    def layers(self, weights: Weights, hidden: str, numbers: range) -> str:
+    def layers(self, weights: Weights, hidden: str, numbers: range, *, mask: str = "") -> str:
         for number in numbers:
-            hidden = self._layer(weights, hidden, number, f"layer.{number}")
+            hidden = self._layer(weights, hidden, number, mask)
         return hidden
 
-    def head(self, head: Weights, hidden: str) -> str:
-        """A linear score of the first token."""
-        first = self.constant("first", np.array(0))
-        self.node("Gather", [hidden, first], ["first_token"], axis=1)
-        matrix = self.constant("head.matrix", head["weight"].T)
-        self.node("MatMul", ["first_token", matrix], [HEAD])
-        return self.node("Add", [HEAD, self.constant("head.bias", head["bias"])], ["biased_score"])
+    def first_token_layer(self, weights: Weights, hidden: str, number: int) -> str:
+        """A layer's output at the first token (1, dimensions), and `attention` beside it."""
+        name, root = f"layer.{number}", f"encoder.layer.{number}."
+        size = len(weights[root + "attention.self.query.bias"])
+        heads = self.shape.heads
+        first = self.node(
+            "Gather", [hidden, self.constant("first", np.array(0))], ["first_token"], axis=1
+        )
+        asked = self._linear(weights, root + "attention.self.query", first, f"{name}.asked")
+        keys = self._linear(weights, root + "attention.self.key", hidden, f"{name}.keys")
+        values = self._linear(weights, root + "attention.self.value", hidden, f"{name}.values")
+        split = self.constant("split", np.array([1, -1, heads, size // heads]))
+        parts = {}
+        for part, axes in ((asked, (0, 2, 1, 3)), (keys, (0, 2, 3, 1)), (values, (0, 2, 1, 3))):
+            self.node("Reshape", [part, split], [f"{part}.split"])
+            parts[part] = self.node("Transpose", [f"{part}.split"], [f"{part}.heads"], perm=axes)
+        scale = self.constant("scale", np.array((size // heads) ** -0.5, dtype=np.float32))
+        self.node("MatMul", [parts[asked], parts[keys]], [f"{name}.products"])
+        self.node("Mul", [f"{name}.products", scale], [f"{name}.scores"])
+        looks = self.node("Softmax", [f"{name}.scores"], [f"{name}.looks"], axis=-1)
+        self.node("ReduceMean", [looks], ["attention"], axes=[1, 2], keepdims=0)
+        mixed = self.node("MatMul", [looks, parts[values]], [f"{name}.mixed_heads"])
+        row = self.constant("row", np.array([1, size]))
+        mixed = self.node("Reshape", [mixed, row], [f"{name}.mixed"])
+        attended = self._project(
+            weights, root + "attention.output", mixed, first, name + ".attended"
+        )
+        return self._widened(weights, root, attended, name)
 
-    def _layer(self, weights: Weights, hidden: str, number: int, name: str) -> str:
-        root = f"encoder.layer.{number}."
+    def classes(self, weights: Weights, first: str) -> None:
+        """The pooler and the class head over the first token."""
+        self._linear(weights, "pooler.dense", first, "pooled")
+        self.node("Tanh", ["pooled_biased"], ["pooled_active"])
+        matrix = self.constant("classes.matrix", weights["classifier.weight"].T)
+        bias = self.constant("classes.bias", weights["classifier.bias"])
+        self.node("Gemm", ["pooled_active", matrix, bias], ["logits"])
+
+    def _linear(self, weights: Weights, root: str, inner: str, name: str) -> str:
+        matrix = self.constant(f"{name}.matrix", weights[root + ".weight"].T)
+        product = self.node("MatMul", [inner, matrix], [name])
+        bias = self.constant(f"{name}.bias", weights[root + ".bias"])
+        return self.node("Add", [product, bias], [f"{name}_biased"])
+
+    def _layer(self, weights: Weights, hidden: str, number: int, mask: str) -> str:
+        name, root = f"layer.{number}", f"encoder.layer.{number}."
         parts = [root + f"attention.self.{part}" for part in ("query", "key", "value")]
         joint = np.concatenate([weights[part + ".weight"].T for part in parts], axis=1)
         bias = np.concatenate([weights[part + ".bias"] for part in parts])
         inputs = [hidden, self.constant(f"{name}.qkv", joint)]
-        inputs += [self.constant(f"{name}.qkv_bias", bias), "mask"]
+        inputs += [self.constant(f"{name}.qkv_bias", bias), *filter(None, [mask])]
         mixed = self.node("Attention", inputs, [f"{name}.mixed"], num_heads=self.shape.heads)
         attended = self._project(
             weights, root + "attention.output", mixed, hidden, name + ".attended"
         )
+        return self._widened(weights, root, attended, name)
+
+    def _widened(self, weights: Weights, root: str, attended: str, name: str) -> str:
+        """The second half of a layer."""
         up = self.constant(f"{name}.up", weights[root + "intermediate.dense.weight"].T)
         up_bias = self.constant(f"{name}.up_bias", weights[root + "intermediate.dense.bias"])
         wide = self.node("MatMul", [attended, up], [f"{name}.wide"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import log
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.encoders.folder import Manifest, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder
-from coder_ir.encoders.registry import load_verifier
+from coder_ir.encoders.registry import built_in_folder
 from coder_ir.errors import InvalidValue, MissingExtra
 from coder_ir.query import load_parser, read_queries
-from coder_ir.searching import breaches, reading
+from coder_ir.searching import breaches
 from coder_ir.training.sources import item_group, read_contrast_items
 from coder_ir.types import Scores
+from coder_ir.verifier import OnnxVerifier, VerifierManifest
 
 FOLDS = 5
 BINS = 10
@@ -39,6 +41,7 @@ class Curve:
     """Predicted against observed; each prediction comes from a fit on other topics."""
 
     points: tuple[Point, ...]
+    area: float  # chance that a violating passage has a higher risk than another
 
     @property
     def judgements(self) -> int:
@@ -57,14 +60,12 @@ class CalibrationReport:
     """Held-out figures: each value was predicted by a fit that did not see its fold."""
 
     risk: Curve
-    read_risk: Curve | None = None  # of verified hits
 
     def table(self) -> str:
         """Text for a terminal."""
-        read = f", {self.read_risk.error:.3f} for verified hits" if self.read_risk else ""
         return (
             f"risk: {self.risk.judgements} judgements, expected calibration error "
-            f"{self.risk.error:.3f}{read}"
+            f"{self.risk.error:.3f}, area under the ROC curve {self.risk.area:.3f}"
         )
 
 
@@ -76,23 +77,40 @@ def calibrate(folder: Path, *, written: Path) -> CalibrationReport:
         written: folder with contrast items the encoder never saw
             (`contrast.development.jsonl*`).
     """
-    encoder = OnnxEncoder(folder)
-    found = _judgements(encoder, written)
-    fitted = Calibration(_fit(found.features, found.breaks))
-    if found.logits is not None:
-        read = _read(found, found.logits)
-        fitted = replace(fitted, read_risk=_fit(read.features, read.breaks))
-    _store(fitted, folder)
-    return CalibrationReport(risk=_risk_curve(found), read_risk=_read_curve(found))
+    found = _judgements(OnnxEncoder(folder), written)
+    _store(Calibration(_fit(found.features, found.breaks)), folder)
+    return CalibrationReport(_risk_curve(found))
 
 
-def cross_fitted_risks(encoder: OnnxEncoder, written: Path) -> tuple[Curve, Curve | None]:
+def calibrate_verifier(
+    folder: Path, *, written: Path, encoder: OnnxEncoder | None = None
+) -> CalibrationReport:
+    """Fit the risk of what a verifier has read and store it in the verifier's folder.
+
+    Args:
+        folder: the verifier folder.
+        written: folder with contrast items that the verifier never saw.
+        encoder: whose parser tells which queries state a constraint; None: the built-in one.
+    """
+    found = _as_read(OnnxVerifier(folder), _rows(encoder or _built_in(), written))
+    fitted = _fit(found.features, found.breaks)
+    replace(VerifierManifest.load(folder), risk=fitted).save(folder)
+    return CalibrationReport(_risk_curve(found))
+
+
+def cross_fitted_risks(
+    encoder: OnnxEncoder, verifier: OnnxVerifier, written: Path
+) -> tuple[Curve, Curve]:
     """Reliability of risk on the development topics, each fold predicted from the others.
 
-    The second curve is that of verified hits.
+    The second curve is that of hits that the verifier has read.
     """
-    found = _judgements(encoder, written)
-    return _risk_curve(found), _read_curve(found)
+    rows = _rows(encoder, written)
+    return _risk_curve(_judgements(encoder, written)), _risk_curve(_as_read(verifier, rows))
+
+
+def _built_in() -> OnnxEncoder:
+    return OnnxEncoder(built_in_folder())
 
 
 def _store(fitted: Calibration, folder: Path) -> None:
@@ -110,18 +128,6 @@ def _store(fitted: Calibration, folder: Path) -> None:
         (folder / old).unlink(missing_ok=True)
 
 
-def _read(found: _Judgements, logits: Scores) -> _Judgements:
-    """The same pairs with compatibility as read."""
-    features = found.features.copy()
-    features[:, 1] = reading(features[:, 1], logits)
-    return replace(found, features=features)
-
-
-def _read_curve(found: _Judgements) -> Curve | None:
-    """Reliability of the risk of verified hits."""
-    return None if found.logits is None else _risk_curve(_read(found, found.logits))
-
-
 def reliability(risks: Scores, breaks: NDArray[np.bool_]) -> Curve:
     """Ten bins of equal width, those that hold something."""
     place = np.minimum((risks * BINS).astype(int), BINS - 1)
@@ -130,8 +136,16 @@ def reliability(risks: Scores, breaks: NDArray[np.bool_]) -> Curve:
             Point(float(risks[own].mean()), float(breaks[own].mean()), int(own.sum()))
             for own in (place == number for number in range(BINS))
             if own.any()
-        )
+        ),
+        area=_area(risks, breaks),
     )
+
+
+def _area(risks: Scores, breaks: NDArray[np.bool_]) -> float:
+    """Of all pairs of a violating passage and another, those with the higher risk on the former."""
+    bad, good = risks[breaks], np.sort(risks[~breaks])
+    below = (np.searchsorted(good, bad, "left") + np.searchsorted(good, bad, "right")) / 2
+    return float(below.mean() / max(1, len(good))) if len(bad) else 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +162,22 @@ class _Row:
 class _Judgements:
     """Pairs of a query that states a constraint and a passage; one row each in every field."""
 
-    features: Scores  # topical, compatibility, breach
+    features: Scores  # what the risk is fitted from
     breaks: NDArray[np.bool_]  # whether the passage breaks it
     fold: NDArray[np.int64]  # pairs on one topic share a fold
-    logits: Scores | None = None  # the verifier's
+
+    @classmethod
+    def of(cls, rows: Sequence[_Row], features: Sequence[Sequence[float]]) -> _Judgements:
+        """The rows with their features, in the same order."""
+        return cls(
+            np.array(features),
+            np.array([row.part < 0 for row in rows]),
+            np.array([row.fold for row in rows]),
+        )
 
 
-def _judgements(encoder: OnnxEncoder, written: Path) -> _Judgements:
+def _rows(encoder: OnnxEncoder, written: Path) -> list[_Row]:
+    """Pairs of the development items whose query states a constraint."""
     items = list(read_contrast_items(written, "contrast.development.jsonl*"))
     groups = {g: n for n, g in enumerate(dict.fromkeys(item_group(i) for i in items))}
     rows = [
@@ -166,6 +189,17 @@ def _judgements(encoder: OnnxEncoder, written: Path) -> _Judgements:
         if text
     ]
     asked = list(dict.fromkeys(row.query for row in rows))
+    _, constraints = read_queries(asked, encoder, load_parser(encoder))
+    stated = {query for query, found in zip(asked, constraints, strict=True) if found.stated}
+    if not stated:
+        raise InvalidValue(f"no development query in {written} is taken for one with a constraint")
+    return [row for row in rows if row.query in stated]
+
+
+def _judgements(encoder: OnnxEncoder, written: Path) -> _Judgements:
+    """Topical score, compatibility and breach of each pair."""
+    rows = _rows(encoder, written)
+    asked = list(dict.fromkeys(row.query for row in rows))
     texts = list(dict.fromkeys(row.text for row in rows))
     queries, constraints = read_queries(asked, encoder, load_parser(encoder))
     documents = encoder.encode(texts, kind="document")
@@ -174,40 +208,33 @@ def _judgements(encoder: OnnxEncoder, written: Path) -> _Judgements:
     line, column, place = (
         {text: i for i, text in enumerate(side)} for side in (asked, texts, phrases)
     )
-    features, kept = [], []
+    features = []
     for row in rows:
         q, d = line[row.query], column[row.text]
-        if not constraints[q].stated:
-            continue
-        own = spans[[place[phrase] for phrase in constraints[q].excluded]]
+        excluded = constraints[q].excluded
+        own = spans[[place[phrase] for phrase in excluded]]
         likeness = (own @ documents.topical[d])[None, :].astype(np.float64)
-        topical = float(queries.topical[q] @ documents.topical[d])
-        compatibility = float(queries.compatibility[q] @ documents.compatibility[d])
-        constraint = constraints[q]
-        trust = constraint.trust
-        breach = float(breaches(constraint.excluded, (), [row.text], likeness, trust=trust)[0])
-        features.append([topical, compatibility, breach])
-        kept.append(row)
-    if not kept:
-        raise InvalidValue(f"no development query in {written} is taken for one with a constraint")
-    return _Judgements(
-        features=np.array(features),
-        breaks=np.array([row.part < 0 for row in kept]),
-        fold=np.array([row.fold for row in kept]),
-        logits=_logits(encoder, kept) if encoder.manifest.verifier else None,
+        breach = breaches(excluded, likeness, trust=constraints[q].trust)[0]
+        topical = queries.topical[q] @ documents.topical[d]
+        compatibility = queries.compatibility[q] @ documents.compatibility[d]
+        features.append([float(topical), float(compatibility), float(breach)])
+    return _Judgements.of(rows, features)
+
+
+def _as_read(verifier: OnnxVerifier, rows: Sequence[_Row]) -> _Judgements:
+    """The log-odds of violates and of silent against satisfies, as a verifier's risk takes them."""
+    texts: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        texts[row.query].append(row.text)
+    found = {
+        (query, text): reading
+        for query, own in texts.items()
+        for text, reading in zip(own, verifier.read(query, own), strict=True)
+    }
+    readings = [found[row.query, row.text] for row in rows]
+    return _Judgements.of(
+        rows, [[log(r.violates / r.satisfies), log(r.silent / r.satisfies)] for r in readings]
     )
-
-
-def _logits(encoder: OnnxEncoder, rows: Sequence[_Row]) -> Scores:
-    """What the verifier says of each pair; the passages of a query are read together."""
-    verifier = load_verifier(encoder)
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, row in enumerate(rows):
-        places[row.query].append(place)
-    logits = np.zeros(len(rows))
-    for query, own in places.items():
-        logits[own] = verifier.read(query, [rows[place].text for place in own])
-    return logits
 
 
 def _risk_curve(found: _Judgements) -> Curve:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import get_args
 
 from coder_ir.errors import InvalidFile, NotFound
-from coder_ir.mentions import sentence_spans
+from coder_ir.text import sentence_spans
 from coder_ir.types import Role, SentenceKind, Span
 
 _TOPIC = re.compile(r"# topic: (?P<topic>[^|]+?) \| domain: (?P<domain>[^|]+)")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from coder_ir.encoders.onnx import session
 from coder_ir.errors import MissingExtra
-from coder_ir.training.bert_graph import HEAD, Shape, Weights, build
+from coder_ir.training.bert_graph import UNROUNDED, Shape, Weights, build
 
 if TYPE_CHECKING:
     import onnx
@@ -36,7 +36,7 @@ def quantise(graph: onnx.ModelProto, path: Path, *, per_channel: bool = True) ->
             per_channel=per_channel,
             reduce_range=True,
             weight_type=QuantType.QInt8,
-            nodes_to_exclude=[HEAD],
+            nodes_to_exclude=list(UNROUNDED),
             extra_options={"DefaultTensorType": onnx.TensorProto.FLOAT},
         )
 

@@ -4,12 +4,12 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from coder_ir.copies import own_words
 from coder_ir.errors import InvalidFile, NotFound
+from coder_ir.text import split_sentences
 from coder_ir.training.sources import READERS, read_jsonl
 from coder_ir.types import Triplet
 
@@ -161,3 +161,17 @@ def load_triplets(path: Path) -> list[Triplet]:
         except TypeError as error:
             raise InvalidFile(f"{path}:{number} is not a triplet: {error}") from error
     return triplets
+
+
+def own_words(pairs: Sequence[tuple[int, int]], words: Mapping[int, str]) -> dict[int, str]:
+    """Of each near-copy the sentences that one of its copies lacks; "" where none lacks any."""
+    sentences = {i: split_sentences(words[i]) for pair in pairs for i in pair}
+    held = {i: set(parts) for i, parts in sentences.items()}
+    copies: dict[int, list[int]] = {i: [] for i in sentences}
+    for i, j in pairs:
+        copies[i].append(j)
+        copies[j].append(i)
+    return {
+        i: " ".join(part for part in parts if any(part not in held[j] for j in copies[i]))
+        for i, parts in sentences.items()
+    }

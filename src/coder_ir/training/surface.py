@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from coder_ir.errors import InvalidValue
-from coder_ir.mentions import EMPTY_WORDS, stem_of, words_of
+from coder_ir.text import EMPTY_WORDS, stem_of, words_of
 from coder_ir.training.sources import negates
 from coder_ir.types import Triplet
 

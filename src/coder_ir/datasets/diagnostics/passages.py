@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coder_ir.datasets.beir import load_corpus
-from coder_ir.mentions import EMPTY_WORDS, split_sentences, words_of
+from coder_ir.text import EMPTY_WORDS, split_sentences, words_of
 
 SHORTEST, LONGEST = 40, 110  # words of a sub-document
 MOST_SENTENCES = 4

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from coder_ir.datasets.diagnostics.candidate import Candidate
 from coder_ir.datasets.diagnostics.passages import content_words, is_whole, whole_sentences
 from coder_ir.datasets.diagnostics.sheet import Pair
-from coder_ir.mentions import words_of
+from coder_ir.text import words_of
 
 _QUERY_WORDS = (5, 20)
 _NEAR = 0.85  # Jaccard of words from which two texts are copies of each other

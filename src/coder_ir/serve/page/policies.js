@@ -28,8 +28,8 @@ export function narrowed(pool, spaces, n) {
   const fresh = new Map(old.map((was, i) => [was, i]));
   const candidates = old.map((was) => {
     const one = pool.candidates[was];
-    const copies = one.copies.filter((i) => fresh.has(i)).map((i) => fresh.get(i));
-    return { ...one, copies, position: was };
+    const doubles = one.near_duplicates.filter((i) => fresh.has(i)).map((i) => fresh.get(i));
+    return { ...one, near_duplicates: doubles, position: was };
   });
   return { ...pool, candidates };
 }
@@ -108,14 +108,45 @@ function floorOf(topical) {
 /** Topical scores, lowered by what goes against the constraint. */
 function lowered(candidates, constraint, share, s) {
   const topical = candidates.map((one) => one.topical);
-  if (!share) return topical;
   const weight = share * s.strength * (constraint.excluded.length ? 1 : s.unnamed);
   const wanted = candidates.map((one) => (1 - share) * one.topical + share * (one.topic ?? one.topical)
     + weight * one.compatibility - share * s.exclusion * (one.breach ?? 0));
   const [floor, most] = [floorOf(topical), Math.max(...wanted)];
   const gap = Math.max(Math.max(...topical) - floor, 1e-6);
-  return topical.map((score, i) => floor + Math.min(score - floor, 0)
-    + Math.max(score - floor, 0) * Math.exp((-s.firmness * (most - wanted[i])) / gap));
+  return topical.map((score, i) => {
+    const lead = Math.max(score - floor, 0), { reading } = candidates[i];
+    let left = lead * Math.exp((-s.firmness * (most - wanted[i])) / gap);
+    if (reading) {
+      left *= 1 - share * s.denial * reading.violates;
+      left += share * s.affirmation * reading.satisfies * lead;
+    }
+    return floor + left + Math.min(score - floor, 0);
+  });
+}
+
+/** Positions that near-duplicates join, directly or over others. */
+function groupsOf(candidates) {
+  const group = candidates.map((_, i) => i);
+  candidates.forEach((one, i) => one.near_duplicates.forEach((j) => {
+    const [from, to] = [group[j], group[i]];
+    group.forEach((number, at) => { if (number === from) group[at] = to; });
+  }));
+  const found = new Map();
+  group.forEach((number, i) => found.set(number, [...(found.get(number) ?? []), i]));
+  return [...found.values()].filter((positions) => positions.length > 1);
+}
+
+/** Topical scores, those of near-duplicates dealt out anew by what a verifier read of them. */
+function traded(candidates) {
+  const scores = candidates.map((one) => one.topical);
+  for (const positions of groupsOf(candidates)) {
+    const read = positions.filter((i) => candidates[i].reading);
+    const worth = ({ reading }) => reading.violates - reading.satisfies;
+    const highest = read.map((i) => candidates[i].topical).sort((a, b) => b - a);
+    read.sort((a, b) => worth(candidates[a]) - worth(candidates[b]) || a - b);
+    read.forEach((i, place) => { scores[i] = highest[place]; });
+  }
+  return scores;
 }
 
 /** Finite for 0 and 1 too. */
@@ -126,22 +157,19 @@ function logOdds(probability) {
 function auto({ candidates, constraint }, s) {
   const [least, most] = [logOdds(s.doubt), logOdds(s.sure)];
   const share = Math.min(1, Math.max(0, (logOdds(constraint.probability) - least) / (most - least)));
-  const levels = lowered(candidates, constraint, share, s);
-  const highest = (values, one) => Math.max(...one.copies.map((i) => values[i]));
-  const compatibility = candidates.map((one) => one.compatibility);
-  const apart = candidates.map((one) => one.apart ?? -Infinity);
-  const behind = (one) => highest(compatibility, one) - one.compatibility
-    + (one.apart === null ? 0 : s.apart * (highest(apart, one) - one.apart));
-  const deficits = candidates.map(behind);
-  const scores = candidates.map((one, i) => rounded(highest(levels, one) - s.rivalry * deficits[i]));
+  const levels = share ? lowered(candidates, constraint, share, s) : traded(candidates);
+  const scores = levels.map(rounded);
   const kept = bestFirst(scores).map((i) => {
-    const one = candidates[i];
+    const one = candidates[i], score = shown(scores[i]);
     let why = `topic ${shown(one.topical)}`;
-    const less = shown(levels[i]) !== shown(one.topical);
-    if (share) why += `, ${less ? `lowered to ${shown(levels[i])}` : "kept"} by compatibility ${shown(one.compatibility)}`;
-    if (share && less && one.breach) why += ` and ${shown(one.breach)} of what is ruled out`;
-    if (deficits[i]) why += ` − ${shown(s.rivalry * deficits[i])} behind a near-copy`;
-    return { i, score: scores[i], why: share || deficits[i] ? why : "no constraint was found" };
+    if (share) why += `, now ${score} by compatibility ${shown(one.compatibility)}`;
+    if (share && one.breach) why += `, ${shown(one.breach)} of what is ruled out`;
+    if (share && one.reading) {
+      const { satisfies, violates } = one.reading;
+      why += `, read as satisfying ${satisfies.toFixed(2)}, violating ${violates.toFixed(2)}`;
+    }
+    if (!share && score !== shown(one.topical)) why += `, ${score} among near-duplicates`;
+    return { i, score: scores[i], why };
   });
   return { kept, dropped: [] };
 }

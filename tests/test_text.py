@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from coder_ir.mentions import mention, split_sentences
+from coder_ir.text import mention, split_sentences
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""The stages of a search that stand on their own: near-duplicates, reading, reasons."""
