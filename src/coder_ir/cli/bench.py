@@ -16,8 +16,8 @@ def bench(
             help="development, settings, recipe, parsing, detection, ordinary, risk, diagnostics, "
             "survival, benchmarks, nevir, negconstraint, beir, torch, encoders, separation, "
             "reranker, reading, sensitivity, efficiency, encoding, query-encoding, search, "
-            "reading-cost, ann, kinds, serving, kill, probe, goals, card, results; default: all but settings, recipe, "
-            "torch, ann, kinds, serving and probe.",
+            "reading-cost, ann, kinds, serving, kill, probe, goals, card, results; default: all "
+            "but settings, recipe, torch, ann, kinds, serving and probe.",
             metavar="[NAME]...",
         ),
     ] = None,

@@ -150,8 +150,8 @@ def _table(times: Mapping[str, float], distinct: int) -> Table:
         notes=(
             f"{_DEPTH} passages of {_WORDS} words; whole searches, encoding and parse included, "
             f"over {_DOCUMENTS:,} documents ({distinct:,} texts under random vectors), k=10, "
-            f"exact, {_THREADS} thread, {_QUERIES} queries in {_ROUNDS} rounds, taking turns on one "
-            "machine. The cross-encoder is the int8 model that FlashRank brings.",
+            f"exact, {_THREADS} thread, {_QUERIES} queries in {_ROUNDS} rounds, taking turns on "
+            "one machine. The cross-encoder is the int8 model that FlashRank brings.",
         ),
         figures={"milliseconds": dict(times), "ratio": ratios},
     )
