@@ -125,3 +125,39 @@ def calibrate(
     from coder_ir.training.calibrate import calibrate as fit
 
     typer.echo(fit(model, written=written).table())
+
+
+@train_app.command("export-verifier")
+def export_verifier(
+    trained: Annotated[Path, typer.Argument(help="Folder of a trained verifier.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Verifier folder to write.")],
+    *,
+    name: Annotated[str, typer.Option(help="What the verifier calls itself.")] = "custom",
+    licence: Annotated[str, typer.Option(help="Licence of the weights.")] = "see the base model",
+) -> None:
+    """Write a verifier folder: ONNX, int8, checked against torch.
+
+    Example: coder-ir train export-verifier runs/verifier/student -o my-verifier
+    """
+    from coder_ir.training.export_verifier import export_verifier as export
+
+    report = export(trained, output, name=name, licence=licence)
+    typer.echo(report.table())
+    if not report.passed:
+        say("the quantised probabilities stray too far from torch's (by more than 0.05)")
+        raise typer.Exit(1)
+
+
+@train_app.command("calibrate-verifier")
+def calibrate_verifier(
+    verifier: Annotated[Path, typer.Argument(help="Verifier folder to calibrate.")],
+    *,
+    written: Annotated[Path, typer.Option(help="Folder with contrast.development.jsonl*.")],
+) -> None:
+    """Fit the risk of a hit that was read, and store it in a verifier folder.
+
+    Example: coder-ir train calibrate-verifier my-verifier --written recipes/written
+    """
+    from coder_ir.training.calibrate import calibrate_verifier as fit
+
+    typer.echo(fit(verifier, written=written).table())
