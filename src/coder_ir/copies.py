@@ -30,11 +30,7 @@ class ComparesCopies(Policy, Protocol):
 
 
 def encoded_alone(encoder: Encoder) -> Row:
-    """One text after another to its vector; those read last are kept.
-
-    In int8 a vector depends on what else is in its batch, by about as much as the sentences differ
-    that near-copies are compared by.
-    """
+    """One text after another to its vector; those read last are kept."""
     return lru_cache(_CACHED)(lambda part: encoder.encode([part], kind="document").compatibility[0])
 
 

@@ -1,11 +1,10 @@
 """A closer look: query and passage through one stack of layers, so that each sees the other."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from coder_ir.encoders.onnx import OnnxEncoder, cores, session
+from coder_ir.encoders.onnx import OnnxEncoder, each_alone, session
 from coder_ir.errors import InvalidValue
 from coder_ir.types import Floats, Scores
 
@@ -30,23 +29,17 @@ class OnnxVerifier:
         """A logit for each passage, above 0 where it satisfies the query."""
         role = self._encoder.manifest.compatibility
         asked = self._encoder.tokens([query], role, "query")
-        question = self._encoder.lower(asked)[0][0]  # (tokens, dimensions)
+        question = self._encoder.lower(asked[0])
         tokens = self._encoder.tokens(passages, role, "document")
-        scores = np.zeros(len(passages))
 
-        def run(batch: list[int]) -> Scores:
-            return self._read(question, [tokens[i] for i in batch])
+        def run(ids: Sequence[int]) -> float:
+            return self._read(question, ids)
 
-        batches = list(self._encoder.batches(tokens))
-        with ThreadPoolExecutor(self._encoder.runtime.threads or cores()) as workers:
-            for batch, part in zip(batches, workers.map(run, batches), strict=True):
-                scores[batch] = part
-        return scores
+        threads = self._encoder.runtime.threads
+        return np.array(list(each_alone(tokens, run, threads=threads)), dtype=np.float64)
 
-    def _read(self, question: Floats, tokens: Sequence[Sequence[int]]) -> Scores:
-        found, mask = self._encoder.lower(tokens)
-        asked = np.broadcast_to(question, (len(tokens), *question.shape))
-        seen = np.concatenate([np.ones((len(tokens), len(question)), np.int64), mask], axis=1)
-        feed = {"hidden": np.concatenate([asked, found], axis=1), "attention_mask": seen}
+    def _read(self, question: Floats, ids: Sequence[int]) -> float:
+        both = np.concatenate([question, self._encoder.lower(ids)], axis=1)
+        feed = {"hidden": both, "attention_mask": np.ones(both.shape[:2], dtype=np.int64)}
         (scores,) = self._session.run([self._reading.output], feed)
-        return np.asarray(scores[:, 0], dtype=np.float64)
+        return float(scores[0, 0])
