@@ -1,5 +1,6 @@
 """Retriever = encoder + store + policy; the one class a newcomer meets."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -96,12 +97,20 @@ class Retriever:
     def _check_model(self) -> None:
         """Refuse vectors of another model; an index gets its model at the first write."""
         stamp = self.store.stamp()
-        if stamp is not None and stamp.fingerprint != self._fingerprint:
+        if stamp is None or stamp.fingerprint == self._fingerprint:
+            return
+        own = self.encoder.spec
+        named = "" if own == BUILT_IN else f" --model {shlex.quote(own)}"
+        anew = f"build it anew with: coder-ir index NEW_INDEX DOCS…{named}"
+        if stamp.spec == own:
             raise ModelMismatch(
-                f"this index was built with model {stamp.spec!r} ({stamp.fingerprint[:12]}…), not "
-                f"{self.encoder.spec!r} ({self._fingerprint[:12]}…); open it with that model, or "
-                "build a new index"
+                f"this index was built by an earlier version of coder-ir, or of model {own!r}, "
+                f"whose vectors differ; {anew}"
             )
+        raise ModelMismatch(
+            f"this index was built with model {stamp.spec!r} ({stamp.fingerprint[:12]}…), not "
+            f"{own!r} ({self._fingerprint[:12]}…); open it with that model, or {anew}"
+        )
 
     @classmethod
     def open(
