@@ -262,7 +262,7 @@ class TestIndex:
         assert "no file or folder" in done.err
         assert not (tmp_path / "i").exists()
 
-    @pytest.mark.parametrize("options", [("--batch-size", 0), ("--max-length", 3)])
+    @pytest.mark.parametrize("options", [("--threads", -1), ("--max-length", 3)])
     def test_a_setting_that_cannot_run_exits_2(
         self, cli: Command, corpus: Path, tmp_path: Path, options: Sequence[object]
     ):

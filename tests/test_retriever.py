@@ -550,6 +550,55 @@ def test_an_index_of_another_model_is_refused_and_both_are_named(hotels, tmp_pat
     store.close()
 
 
+def test_an_index_of_another_model_is_refused_with_the_command_that_builds_it_anew(
+    hotels, tmp_path
+):
+    store = SqliteStore(tmp_path / "index")
+    with pytest.raises(ModelMismatch) as refused:
+        Retriever(other_model(), store)
+    store.close()
+    assert "build it anew with: coder-ir index NEW_INDEX DOCS… --model other" in str(refused.value)
+
+
+def test_an_index_of_an_earlier_version_is_refused_with_the_command_that_builds_it_anew(
+    hotels, tmp_path
+):
+    later = FakeEncoder([*WORDS, "sun"], name="fake")
+    store = SqliteStore(tmp_path / "index")
+    with pytest.raises(
+        ModelMismatch,
+        match=r"built by an earlier version of coder-ir, or of model 'fake', whose vectors differ; "
+        r"build it anew with: coder-ir index NEW_INDEX DOCS… --model fake$",
+    ):
+        Retriever(later, store)
+    store.close()
+
+
+def test_an_index_of_an_earlier_built_in_model_is_rebuilt_without_naming_it(tmp_path):
+    with Retriever(FakeEncoder(WORDS, name="built-in"), SqliteStore(tmp_path / "index")) as old:
+        old.add(HOTELS)
+    with pytest.raises(ModelMismatch, match=r"anew with: coder-ir index NEW_INDEX DOCS…$"):
+        Retriever.open(tmp_path / "index")
+
+
+def test_documents_rank_the_same_whether_they_came_in_bulk_or_one_at_a_time(tmp_path):
+    """The built-in model, whose int8 graphs scale by all that they are given at once."""
+    rooms = [
+        Document("quiet", "A quiet room above the garden, far from any road."),
+        Document(
+            "loud", "Our rooms are over the bar, " + "where a band plays late, " * 30 + "yes."
+        ),
+        Document("short", "A room."),
+        Document("long", "The inn stands in a valley. " * 120 + "No music is played at night."),
+    ]
+    with Retriever.open(tmp_path / "bulk") as bulk, Retriever.open(tmp_path / "single") as single:
+        bulk.add(rooms)
+        for room in reversed(rooms):
+            single.add([room])
+        for query in ("a room without music", "a band in the bar", "inn"):
+            assert bulk.search(query).hits == single.search(query).hits
+
+
 def test_an_index_nobody_added_to_takes_any_model(retriever, tmp_path):
     with Retriever(other_model(), SqliteStore(tmp_path / "index")) as other:
         assert len(other) == 0

@@ -1,5 +1,6 @@
 """Retriever = encoder + store + policy; the one class a newcomer meets."""
 
+import shlex
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -97,12 +98,20 @@ class Retriever:
     def _check_model(self) -> None:
         """Refuse vectors of another model; an index gets its model at the first write."""
         stamp = self.store.stamp()
-        if stamp is not None and stamp.fingerprint != self._fingerprint:
+        if stamp is None or stamp.fingerprint == self._fingerprint:
+            return
+        own = self.encoder.spec
+        named = "" if own == BUILT_IN else f" --model {shlex.quote(own)}"
+        anew = f"build it anew with: coder-ir index NEW_INDEX DOCS…{named}"
+        if stamp.spec == own:
             raise ModelMismatch(
-                f"this index was built with model {stamp.spec!r} ({stamp.fingerprint[:12]}…), not "
-                f"{self.encoder.spec!r} ({self._fingerprint[:12]}…); open it with that model, or "
-                "build a new index"
+                f"this index was built by an earlier version of coder-ir, or of model {own!r}, "
+                f"whose vectors differ; {anew}"
             )
+        raise ModelMismatch(
+            f"this index was built with model {stamp.spec!r} ({stamp.fingerprint[:12]}…), not "
+            f"{own!r} ({self._fingerprint[:12]}…); open it with that model, or {anew}"
+        )
 
     @classmethod
     def open(
@@ -123,7 +132,7 @@ class Retriever:
             model: a model folder or `TOPICAL+COMPATIBILITY`; None takes the one the index was
                 built with, or the built-in one for a new index.
             read_only: never write; an index that is not there is an error.
-            runtime: threads, batch size and token limit.
+            runtime: threads and token limit.
             hybrid: find documents by their words (BM25) as well as by their vectors; behind an
                 address, words are counted anew by every process.
             exact: look at every passage of a large index too, instead of an approximate index.

@@ -22,6 +22,7 @@ from coder_ir.errors import (
     NotFound,
     StoreError,
 )
+from coder_ir.types import ModelStamp
 from tests.attached.spaces import FakeSpace, attaching, make_folder, theirs, write_texts
 
 TEXTS = {"a": "quiet hotel", "b": "noisy club", "c": "sea garden"}
@@ -166,9 +167,19 @@ def test_another_model_is_refused_and_changes_nothing(tmp_path):
     folder = make_folder(tmp_path, TEXTS)
     filled(folder)
     before = ours(folder)
-    with pytest.raises(ModelMismatch, match="attached with model 'fake', not 'fake'; use that"):
+    with pytest.raises(ModelMismatch, match=r"by an earlier version of .* coder-ir attach SOURCE"):
         filled(folder, FakeSpace(name="other"))
     assert np.array_equal(ours(folder), before)
+
+
+def test_a_model_of_another_name_is_refused_with_both_names(tmp_path):
+    folder = make_folder(tmp_path, TEXTS)
+    filled(folder)
+    said = r"attached with model 'fake', not 'other'; use that one, or delete .* coder-ir attach"
+    source = open_source(folder)
+    with pytest.raises(ModelMismatch, match=said):
+        source.prepare(ModelStamp("0" * 64, "other"), 7)
+    source.close()
 
 
 @pytest.mark.parametrize(

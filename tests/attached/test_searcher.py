@@ -182,7 +182,8 @@ def test_a_collection_nothing_is_attached_to_is_refused(tmp_path):
 
 
 def test_vectors_of_another_model_are_refused(folder):
-    with pytest.raises(ModelMismatch, match="attached with model 'fake'"):
+    said = r"attached with model 'fake' .* attach it anew with: coder-ir attach SOURCE"
+    with pytest.raises(ModelMismatch, match=said):
         Attached(open_source(folder), FakeSpace(name="other"))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coder_ir.encoders.folder import MANIFEST, Manifest, Role, file_sha256
+from coder_ir.encoders.folder import MANIFEST, SCHEME, Manifest, Role, file_sha256
 from coder_ir.errors import InvalidFile, ModelMismatch, NotFound
 
 ROLE = Role(
@@ -158,3 +158,11 @@ def test_the_fingerprint_stays_when_only_words_change(manifest: Manifest, field:
 def test_file_sha256_is_the_digest_of_the_bytes(tmp_path: Path):
     (tmp_path / "file").write_bytes(b"abc")
     assert file_sha256(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+
+
+def test_the_fingerprint_changes_with_the_way_texts_are_fed(
+    manifest: Manifest, monkeypatch: pytest.MonkeyPatch
+):
+    before = manifest.fingerprint
+    monkeypatch.setattr("coder_ir.encoders.folder.SCHEME", SCHEME + 1)
+    assert manifest.fingerprint != before

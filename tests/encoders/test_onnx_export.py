@@ -129,14 +129,15 @@ def test_a_document_prompt_and_dot_product_are_read_too(folder: Path):
     assert encoder.similarity == "dot"
 
 
-def test_threads_and_batches_change_nothing(exports: dict[str, Path]):
-    rows = ExportedEncoder(exports["cls"], runtime=ONE).encode(TEXTS, kind="document")
-    for runtime in (Runtime(threads=2, batch_size=2), Runtime(threads=1, batch_tokens=1)):
-        seen: list[int] = []
-        other = ExportedEncoder(exports["cls"], runtime=runtime)
-        again = other.encode(TEXTS, kind="document", progress=seen.append)
-        assert again == pytest.approx(rows, abs=1e-5)
-        assert sum(seen) == len(TEXTS)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_a_text_has_the_same_bytes_alone_and_among_others(exports: dict[str, Path], threads: int):
+    one = ExportedEncoder(exports["cls"], runtime=ONE)
+    alone = [one.encode([text], kind="document")[0] for text in TEXTS]
+    seen: list[int] = []
+    encoder = ExportedEncoder(exports["cls"], runtime=Runtime(threads=threads))
+    rows = encoder.encode(TEXTS, kind="document", progress=seen.append)
+    assert rows.tobytes() == np.stack(alone).tobytes()
+    assert sum(seen) == len(TEXTS)
 
 
 def test_no_texts_give_no_rows(exports: dict[str, Path]):

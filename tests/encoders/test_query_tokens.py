@@ -180,8 +180,8 @@ class TestStates:
             assert len(tokens.states) == len(tokens.offsets) == len(ids) - 1 - PREFIX_TOKENS - 1
 
     def test_they_are_what_the_shared_layers_make_of_the_query(self, built_in: OnnxEncoder):
-        ids = built_in.tokens(["a quiet hotel"], built_in.manifest.topical, "query")
-        hidden, _ = built_in.lower(ids)
+        (ids,) = built_in.tokens(["a quiet hotel"], built_in.manifest.topical, "query")
+        hidden = built_in.lower(ids)
         (tokens,) = built_in.query_tokens(["a quiet hotel"])
         assert np.array_equal(tokens.states, hidden[0][1 + PREFIX_TOKENS : -1])
 
@@ -226,14 +226,15 @@ class TestEncodeQueries:
     ):
         read: list[int] = []
 
-        def counted(tokens: Sequence[Sequence[int]]) -> tuple[Floats, object]:
-            read.append(len(tokens))
-            return lower(tokens)
+        def counted(ids: Sequence[int]) -> Floats:
+            read.append(len(ids))
+            return lower(ids)
 
         lower = built_in.lower
         monkeypatch.setattr(built_in, "lower", counted)
         built_in.encode_queries(TEXTS)
-        assert read == [1] * len(TEXTS)
+        tokens = built_in.tokens(TEXTS, built_in.manifest.topical, "query")
+        assert read == [len(ids) for ids in tokens]
 
     def test_no_queries_give_no_rows_of_the_right_width(self, built_in: OnnxEncoder):
         vectors, tokens = built_in.encode_queries([])

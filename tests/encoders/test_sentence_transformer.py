@@ -54,14 +54,14 @@ def test_rows_equal_what_the_library_gives(tiny: Path, encoder: SentenceTransfor
 
 
 def test_rows_keep_the_order_of_the_texts(tiny: Path, encoder: SentenceTransformerEncoder):
-    small = SentenceTransformerEncoder(str(tiny), runtime=Runtime(threads=1, batch_size=2))
+    small = SentenceTransformerEncoder(str(tiny), runtime=ONE, batch_size=2)
     rows = small.encode(TEXTS, kind="document")
     assert rows == pytest.approx(encoder.encode(TEXTS, kind="document"), abs=1e-5)
 
 
 def test_progress_adds_up_to_the_number_of_texts(tiny: Path):
     seen: list[int] = []
-    small = SentenceTransformerEncoder(str(tiny), runtime=Runtime(threads=1, batch_size=2))
+    small = SentenceTransformerEncoder(str(tiny), runtime=ONE, batch_size=2)
     small.encode(TEXTS, kind="document", progress=seen.append)
     assert seen == [2, 2, 1]
 

@@ -26,9 +26,9 @@ from coder_ir.attached.folder_files import (
     read_ours,
     read_vectors,
 )
-from coder_ir.attached.source import BATCH, Held, Item, Row, digest_of
+from coder_ir.attached.source import BATCH, Held, Item, Row, digest_of, other_model
 from coder_ir.datasets.documents import Columns
-from coder_ir.errors import InvalidFile, InvalidValue, ModelMismatch, NotFound, StoreError
+from coder_ir.errors import InvalidFile, InvalidValue, NotFound, StoreError
 from coder_ir.folders import writing
 from coder_ir.types import Floats, ModelStamp
 from coder_ir.vectors import best_of_many, cosine, unit_rows
@@ -112,10 +112,8 @@ class FolderSource:
                         "by coder-ir; move it away"
                     )
         elif self._manifest.model.fingerprint != stamp.fingerprint:
-            raise ModelMismatch(
-                f"{self.folder} was attached with model {self._manifest.model.spec!r}, not "
-                f"{stamp.spec!r}; use that one, or delete {MANIFEST}, {OURS} and {PROGRESS}"
-            )
+            undo = f"delete {MANIFEST}, {OURS} and {PROGRESS}"
+            raise other_model(str(self.folder), self._manifest.model, stamp, undo=undo)
 
     def _lay_out(self, manifest: Manifest, dimensions: int) -> None:
         """Files with a row for every id, in the order of the ids, if they are not so already."""

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 
 import numpy as np
 
-from coder_ir.attached.source import BATCH, Held, Item, Row, digest_of
-from coder_ir.errors import InvalidValue, MissingExtra, ModelMismatch, NotFound, StoreError
+from coder_ir.attached.source import BATCH, Held, Item, Row, digest_of, other_model
+from coder_ir.errors import InvalidValue, MissingExtra, NotFound, StoreError
 from coder_ir.stores.address import flag, shown, split_query
 from coder_ir.stores.pool import Found, best_documents, passage_row, widths
 from coder_ir.types import Floats, ModelStamp
@@ -142,10 +142,8 @@ class MilvusSource:
             raise StoreError(f"{self.place} was opened read-only")
         kept = self.stamp()
         if kept is not None and kept.fingerprint != stamp.fingerprint:
-            raise ModelMismatch(
-                f"{self.place} was attached with model {kept.spec!r}, not {stamp.spec!r}; use that "
-                f"one, or drop the collections {self._side} and {self._meta}"
-            )
+            undo = f"drop the collections {self._side} and {self._meta}"
+            raise other_model(self.place, kept, stamp, undo=undo)
         with self._said():
             if kept is None:
                 self._create(self._meta, {"value": _ROOMY}, 2, whole=False)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coder_ir.attached.pgvector_table import Address, Table, find_table
-from coder_ir.attached.source import BATCH, Held, Item, Row
-from coder_ir.errors import InvalidValue, ModelMismatch, StoreError
+from coder_ir.attached.source import BATCH, Held, Item, Row, other_model
+from coder_ir.errors import InvalidValue, StoreError
 from coder_ir.stores.pgvector.address import import_psycopg
 from coder_ir.stores.pgvector.connections import Connections
 from coder_ir.stores.pgvector.search import as_text, matrix
@@ -94,10 +94,8 @@ class PgvectorSource:
             if kept is None:
                 _create(connection, self._table, stamp, dimensions)
             elif kept.fingerprint != stamp.fingerprint:
-                raise ModelMismatch(
-                    f"{self.place} was attached with model {kept.spec!r}, not {stamp.spec!r}; use "
-                    f"that one, or drop the table {self._table.side}"
-                )
+                undo = f"drop the table {self._table.side}"
+                raise other_model(self.place, kept, stamp, undo=undo)
             if self._address.foreign_key and not _has_key(connection, self._table):
                 connection.execute(self._table.sql(_GONE), [])
                 connection.execute(self._table.sql(_KEY), [])

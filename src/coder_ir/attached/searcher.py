@@ -62,7 +62,8 @@ class Attached:
             raise ModelMismatch(
                 f"{source.place} was attached with model {stamp.spec!r} "
                 f"({stamp.fingerprint[:12]}…), not the one given ({encoder.fingerprint[:12]}…); "
-                "open it with that one"
+                "open it with that one; if an earlier version of coder-ir attached it, attach it "
+                "anew with: coder-ir attach SOURCE"
             )
         self.source = source
         self.encoder = encoder

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from coder_ir.errors import ModelMismatch
 from coder_ir.types import Floats, ModelStamp
 
 BATCH = 256  # items read, encoded and committed together
@@ -40,6 +41,20 @@ class Held:
 def digest_of(text: str) -> str:
     """sha256 in hexadecimal; PostgreSQL computes the same."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def other_model(place: str, kept: ModelStamp, given: ModelStamp, *, undo: str) -> ModelMismatch:
+    """The refusal to mix two models' vectors; `undo` says what removes those that are there."""
+    anew = f"{undo} and attach it anew with: coder-ir attach SOURCE"
+    if kept.spec == given.spec:
+        return ModelMismatch(
+            f"{place} was attached by an earlier version of coder-ir, or of model {kept.spec!r}, "
+            f"whose vectors differ; {anew}"
+        )
+    return ModelMismatch(
+        f"{place} was attached with model {kept.spec!r}, not {given.spec!r}; use that one, or "
+        f"{anew}"
+    )
 
 
 class Source(Protocol):

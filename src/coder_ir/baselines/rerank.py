@@ -1,21 +1,18 @@
 """A cross-encoder over another searcher's first hits: it reads query and passage together."""
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from coder_ir.encoders.onnx import cores, session, text_inputs
+from coder_ir.encoders.onnx import each_alone, session, text_inputs
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
 from coder_ir.types import Hit, Ranking, Scores, Searcher
 from coder_ir.vectors import best_first
 
 GRAPH, TOKENIZER = "model.onnx", "tokenizer.json"
-_BATCH_TOKENS = 256  # padded tokens, at most; a longer pair goes alone, and larger is not faster
 
 
 class Scorer(Protocol):
@@ -41,7 +38,7 @@ class CrossEncoder:
 
         Args:
             folder: where both files are.
-            threads: batches that run at once; None: one for each core this process may use.
+            threads: pairs that are read at once; None: one for each core this process may use.
             max_length: tokens of a pair, special ones included; the passage is cut to fit, and a
                 query past one half of it.
         """
@@ -52,9 +49,8 @@ class CrossEncoder:
                 raise NotFound(f"{folder} is not a cross-encoder folder: it has no {name}")
         if threads is not None and threads < 1:
             raise InvalidValue(f"threads must be at least 1, or None for all cores, got {threads}")
-        self._threads = threads or cores()
+        self._threads = threads or 0
         self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-        self._pad = (self._tokenizer.padding or {}).get("pad_id", 0)
         self._max_length = _checked_length(max_length, self._tokenizer.truncation)
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -62,18 +58,10 @@ class CrossEncoder:
         self._inputs = _checked_inputs(folder / GRAPH, self._session)
 
     def score(self, query: str, passages: Sequence[str]) -> Scores:
-        """A logit for each passage.
-
-        Equal passages get equal logits. int8 scales follow the batch, so a logit moves a little
-        with the other passages of the call, but not with their order.
-        """
+        """A logit for each passage, whichever others are in the call."""
         pairs = self._pairs(query, passages)
-        distinct = sorted(set(pairs), key=lambda pair: (-len(pair.ids), pair.ids))
-        with ThreadPoolExecutor(self._threads) as workers:
-            parts = list(workers.map(self._logits, _batches(distinct)))
-        found = np.concatenate([np.zeros(0), *parts])
-        place = {pair: number for number, pair in enumerate(distinct)}
-        return found[[place[pair] for pair in pairs]] if pairs else found
+        found = each_alone(pairs, self._logit, threads=self._threads)
+        return np.array(list(found), dtype=np.float64)
 
     def _pairs(self, query: str, passages: Sequence[str]) -> list[_Pair]:
         asked = self._tokenizer.encode(query, add_special_tokens=False)
@@ -87,14 +75,14 @@ class CrossEncoder:
             pairs.append(_Pair(tuple(both.ids), tuple(both.type_ids)))
         return pairs
 
-    def _logits(self, batch: Sequence[_Pair]) -> Scores:
+    def _logit(self, pair: _Pair) -> float:
         feed = {
-            "input_ids": _padded([pair.ids for pair in batch], self._pad),
-            "attention_mask": _padded([[1] * len(pair.ids) for pair in batch], 0),
-            "token_type_ids": _padded([pair.types for pair in batch], 0),
+            "input_ids": np.array([pair.ids], dtype=np.int64),
+            "attention_mask": np.ones((1, len(pair.ids)), dtype=np.int64),
+            "token_type_ids": np.array([pair.types], dtype=np.int64),
         }
         (logits,) = self._session.run(None, {name: feed[name] for name in self._inputs})
-        return np.asarray(logits[:, 0], dtype=np.float64)
+        return float(logits[0, 0])
 
 
 class Reranked:
@@ -165,23 +153,3 @@ def _checked_inputs(path: Path, graph: Any) -> list[str]:
             f"{path} must have one output of shape (batch, 1), a logit a pair; it has {shapes}"
         )
     return inputs
-
-
-def _batches(pairs: Sequence[_Pair]) -> Iterator[list[_Pair]]:
-    """Runs of pairs, given longest first, within the token budget."""
-    batch: list[_Pair] = []
-    for pair in pairs:
-        if batch and (len(batch) + 1) * len(batch[0].ids) > _BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(pair)
-    if batch:
-        yield batch
-
-
-def _padded(rows: Sequence[Sequence[int]], fill: int) -> NDArray[np.int64]:
-    """Rows as one array, filled up on the right."""
-    padded = np.full((len(rows), max(map(len, rows))), fill, dtype=np.int64)
-    for row, values in zip(padded, rows, strict=True):
-        row[: len(values)] = values
-    return padded

@@ -39,7 +39,6 @@ def attach(
         ),
     ] = None,
     threads: Threads = 0,
-    batch_size: Annotated[int, typer.Option(help="Texts encoded together, at most.")] = 32,
     max_length: MaxLength = None,
 ) -> None:
     """Add compatibility vectors to a collection that has topical vectors of your own.
@@ -57,7 +56,7 @@ def attach(
 
     named = id_field or text_field or title_field
     columns = Columns(id_field, text_field or "text", title_field or "title") if named else None
-    runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
+    runtime = Runtime(threads=threads, max_length=max_length)
     with closing(open_source(source, texts=texts, columns=columns)) as opened:
         stamp = opened.stamp()
         spec = model or (stamp.spec if stamp else BUILT_IN)

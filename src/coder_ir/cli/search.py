@@ -96,7 +96,6 @@ def index(
     ] = None,
     model: Model = None,
     threads: Threads = 0,
-    batch_size: Annotated[int, typer.Option(help="Texts encoded together, at most.")] = 32,
     max_length: MaxLength = None,
 ) -> None:
     """Add or update documents: jsonl (BEIR), CSV, TSV, folders of .txt and .md.
@@ -112,7 +111,7 @@ def index(
     from coder_ir.retriever import Retriever
     from coder_ir.stores import index_folder, settle, shown
 
-    runtime = Runtime(threads=threads, batch_size=batch_size, max_length=max_length)
+    runtime = Runtime(threads=threads, max_length=max_length)
     columns = Columns(id_field, text_field, title_field)
     if ray is not None:
         spread(Spread(index, docs, model, runtime, columns, split, ray), hybrid=hybrid)

@@ -11,6 +11,7 @@ from coder_ir.types import Space
 
 MANIFEST = "model.json"
 FORMAT = 1
+SCHEME = 2  # how texts are fed to the graphs: each alone; vectors of another scheme differ
 Pooling = Literal["cls", "mean"]
 
 
@@ -59,6 +60,7 @@ class Manifest:
             for key, value in asdict(self).items()
             if key not in ("name", "licence", "calibration", "parser")
         }
+        parts["scheme"] = SCHEME
         parts["sha256"] = {k: v for k, v in self.sha256.items() if k not in self._beside}
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

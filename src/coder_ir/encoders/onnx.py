@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from coder_ir.vectors import unit_rows
 if TYPE_CHECKING:
     from tokenizers import Encoding
 
+S = TypeVar("S")
 T = TypeVar("T")
 _READ = {"input_ids", "attention_mask"}  # what every graph over texts reads
 
@@ -32,14 +33,12 @@ class Runtime:
     """How to run a model on this machine; changes speed, and max_length what is read."""
 
     threads: int = 0  # 0: one for each core this process may use
-    batch_size: int = 32  # texts, at most
-    batch_tokens: int = 256  # padded tokens, at most; what fits a core's cache is fastest
     max_length: int | None = None  # tokens; None: the model's own limit
 
     def __post_init__(self) -> None:
         """Refuse what cannot run."""
-        if self.threads < 0 or self.batch_size < 1 or self.batch_tokens < 1:
-            raise InvalidValue(f"threads, batch_size and batch_tokens must be positive, got {self}")
+        if self.threads < 0:
+            raise InvalidValue(f"threads must be 0 (one for each core) or more, got {self.threads}")
         if self.max_length is not None and self.max_length < 8:
             raise InvalidValue(f"max_length must be at least 8 tokens, got {self.max_length}")
 
@@ -108,16 +107,13 @@ class OnnxEncoder:
             raise InvalidValue(f"the roles of {self.spec!r} read queries in different ways")
         encoded, tokens = self._encoded_queries(texts)
 
-        def run(batch: list[int]) -> tuple[list[Floats], Floats]:
-            hidden, mask = self.lower([tokens[i] for i in batch])
-            upper = self._upper(hidden, mask, roles)
-            return self._pooled(upper, roles), hidden[0]
+        def run(ids: list[int]) -> tuple[list[Floats], Floats]:
+            hidden = self.lower(ids)
+            return self._pooled(self._upper(hidden, roles), roles), hidden[0]
 
-        rows = [np.zeros((len(texts), role.dimensions), dtype=np.float32) for role in roles]
-        states: list[Floats] = []
-        for batch, (vectors, hidden) in each_batch(tokens, run, kind="query", runtime=self.runtime):
-            for out, part in zip(rows, vectors, strict=True):
-                out[batch] = part
+        rows, states = _room(len(texts), roles), []
+        for i, (vectors, hidden) in enumerate(self._alone(tokens, run)):
+            _put(rows, i, vectors)
             states.append(hidden)
         return VectorPair(*rows), self._own_tokens(encoded, states)
 
@@ -125,12 +121,10 @@ class OnnxEncoder:
         """The tokens of each query after the shared layers, without its vectors."""
         encoded, tokens = self._encoded_queries(texts)
 
-        def run(batch: list[int]) -> Floats:
-            hidden, _ = self.lower([tokens[i] for i in batch])
-            return np.asarray(hidden[0])
+        def run(ids: list[int]) -> Floats:
+            return np.asarray(self.lower(ids)[0])
 
-        found = each_batch(tokens, run, kind="query", runtime=self.runtime)
-        return self._own_tokens(encoded, [states for _, states in found])
+        return self._own_tokens(encoded, list(self._alone(tokens, run)))
 
     def _encoded_queries(self, texts: Sequence[str]) -> tuple[list[Encoding], list[list[int]]]:
         """Each query behind its prefix, and the ids of the tokens that are read."""
@@ -158,19 +152,13 @@ class OnnxEncoder:
     def token_vectors(self, texts: Sequence[str]) -> list[TokenVectors]:
         """The last topical layer over each text, read as a document."""
         role = self.manifest.topical
-        tokens = self.tokens(texts, role, "document")
-        found: dict[int, TokenVectors] = {}
 
-        def read(batch: list[int]) -> None:
-            ((hidden, mask),) = self._hidden([tokens[i] for i in batch], [role])
-            pooled = unit_rows(pool(hidden, mask, role.pooling))
-            for row, i in enumerate(batch):
-                words = tuple(str(self._tokenizer.id_to_token(token)) for token in tokens[i])
-                found[i] = TokenVectors(words, hidden[row, : len(words)], pooled[row])
+        def read(ids: list[int]) -> TokenVectors:
+            ((hidden,),) = self._hidden(ids, [role])  # (tokens, dimensions)
+            words = tuple(str(self._tokenizer.id_to_token(token)) for token in ids)
+            return TokenVectors(words, hidden, unit_rows(pool(hidden, role.pooling)[None])[0])
 
-        for _ in each_batch(tokens, read, kind="document", runtime=self.runtime):
-            pass
-        return [found[i] for i in range(len(texts))]
+        return list(self._alone(self.tokens(texts, role, "document"), read))
 
     def _reads(self, role: Role, kind: Kind) -> tuple[str, int]:
         return _prefix(role, kind), self._max_length(role)
@@ -193,66 +181,50 @@ class OnnxEncoder:
         encoded = self._tokenizer.encode_batch_fast([prefix + text for text in texts])
         return [_truncated(item.ids, self._max_length(role)) for item in encoded]
 
-    def lower(self, tokens: Sequence[Sequence[int]]) -> tuple[Floats, NDArray[np.int64]]:
-        """What the trunk makes of a batch (texts, tokens, dimensions), and its mask."""
+    def lower(self, ids: Sequence[int]) -> Floats:
+        """What the trunk makes of one text (1, tokens, dimensions)."""
         if self.manifest.trunk is None:
             raise InvalidValue(f"{self.spec!r} has no layers that its roles share")
-        ids, mask = padded(tokens)
-        feed = {"input_ids": ids, "attention_mask": mask}
-        (hidden,) = self._sessions[self.manifest.trunk].run(["hidden"], feed)
-        return hidden, mask
+        (hidden,) = self._sessions[self.manifest.trunk].run(["hidden"], text_feed(ids))
+        return np.asarray(hidden)
 
     def _run(
         self, texts: Sequence[str], kind: Kind, roles: Sequence[Role], progress: Progress | None
     ) -> list[Floats]:
-        tokens = self.tokens(texts, roles[0], kind)
-        rows = [np.zeros((len(texts), role.dimensions), dtype=np.float32) for role in roles]
+        def run(ids: list[int]) -> list[Floats]:
+            return self._pooled(self._hidden(ids, roles), roles)
 
-        def run(batch: list[int]) -> list[Floats]:
-            return self._vectors([tokens[i] for i in batch], roles)
-
-        for batch, vectors in each_batch(tokens, run, kind=kind, runtime=self.runtime):
-            for out, part in zip(rows, vectors, strict=True):
-                out[batch] = part
+        tokens, rows = self.tokens(texts, roles[0], kind), _room(len(texts), roles)
+        for i, vectors in enumerate(self._alone(tokens, run)):
+            _put(rows, i, vectors)
             if progress:
-                progress(len(batch))
+                progress(1)
         return rows
 
-    def _vectors(self, tokens: Sequence[Sequence[int]], roles: Sequence[Role]) -> list[Floats]:
-        """Unit rows of one batch, in each role."""
-        return self._pooled(self._hidden(tokens, roles), roles)
+    def _alone(self, tokens: Sequence[list[int]], run: Callable[[list[int]], T]) -> Iterator[T]:
+        return each_alone(tokens, run, threads=self.runtime.threads)
 
-    def _pooled(
-        self, hidden: Iterable[tuple[Floats, NDArray[np.int64]]], roles: Sequence[Role]
-    ) -> list[Floats]:
+    def _pooled(self, hidden: Iterator[Floats], roles: Sequence[Role]) -> list[Floats]:
+        """One text's unit vector in each role (dimensions,)."""
         found = zip(roles, hidden, strict=True)
-        return [unit_rows(pool(rows, mask, role.pooling)) for role, (rows, mask) in found]
+        return [unit_rows(pool(rows[0], role.pooling)[None])[0] for role, rows in found]
 
-    def _hidden(
-        self, tokens: Sequence[Sequence[int]], roles: Sequence[Role]
-    ) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
-        """Last layer of one batch in each role (texts, tokens, dimensions), and the mask."""
+    def _hidden(self, ids: Sequence[int], roles: Sequence[Role]) -> Iterator[Floats]:
+        """Last layer over one text in each role (1, tokens, dimensions)."""
         if self.manifest.trunk:
-            yield from self._upper(*self.lower(tokens), roles)
+            yield from self._upper(self.lower(ids), roles)
             return
-        ids, mask = padded(tokens)
-        feed = {"input_ids": ids, "attention_mask": mask}
+        feed = text_feed(ids)
         for role in roles:
             (found,) = self._sessions[role.graph].run([role.output], feed)
-            yield found, mask
+            yield found
 
-    def _upper(
-        self, hidden: Floats, mask: NDArray[np.int64], roles: Sequence[Role]
-    ) -> Iterator[tuple[Floats, NDArray[np.int64]]]:
-        """Each role's own layers over what the trunk made, and the mask."""
-        feed: dict[str, Any] = {"hidden": hidden, "attention_mask": mask}
+    def _upper(self, hidden: Floats, roles: Sequence[Role]) -> Iterator[Floats]:
+        """Each role's own layers over what the trunk made of one text."""
+        feed = {"hidden": hidden, "attention_mask": np.ones(hidden.shape[:2], dtype=np.int64)}
         for role in roles:
             (found,) = self._sessions[role.graph].run([role.output], feed)
-            yield found, mask
-
-    def batches(self, tokens: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-        """Positions grouped by like length within the runtime's limits."""
-        return by_length(tokens, self.runtime)
+            yield found
 
 
 class OnnxSpace:
@@ -305,38 +277,19 @@ def text_inputs(path: Path, graph: Any) -> list[str]:
     return sorted(inputs)
 
 
-def by_length(tokens: Sequence[Sequence[int]], runtime: Runtime) -> Iterator[list[int]]:
-    """Positions grouped by like length, longest first, within the token budget."""
-    batch: list[int] = []
-    widest = 0
-    for i in sorted(range(len(tokens)), key=lambda i: -len(tokens[i])):
-        full = len(batch) >= runtime.batch_size
-        if batch and (full or (len(batch) + 1) * widest > runtime.batch_tokens):
-            yield batch
-            batch = []
-        widest = widest if batch else len(tokens[i])
-        batch.append(i)
-    if batch:
-        yield batch
+def each_alone(items: Sequence[S], run: Callable[[S], T], *, threads: int) -> Iterator[T]:
+    """What `run` makes of each item, in their order, on so many threads; 0: one for each core.
 
-
-def each_batch(
-    tokens: Sequence[Sequence[int]], run: Callable[[list[int]], T], *, kind: Kind, runtime: Runtime
-) -> Iterator[tuple[list[int], T]]:
-    """Positions of each batch with what `run` makes of it, all threads at work.
-
-    int8 scales follow the batch, so a query goes alone: its vector, and with it a ranking, is the
-    same whether it is asked by itself or among others.
+    `run` takes one text through the graphs by itself. An int8 graph scales what flows through it by
+    all that it is given at once, so other texts or padding beside it would change the result.
     """
-    alone = [[i] for i in range(len(tokens))]
-    batches = alone if kind == "query" else list(by_length(tokens, runtime))
-    threads = min(runtime.threads or cores(), len(batches))
-    if threads <= 1:
-        yield from ((batch, run(batch)) for batch in batches)
+    workers = min(threads or cores(), len(items))
+    if workers <= 1:
+        yield from map(run, items)
         return
-    # A batch a core is faster than a batch on all cores: nothing waits inside an operator.
-    with ThreadPoolExecutor(threads) as workers:
-        yield from zip(batches, workers.map(run, batches), strict=True)
+    # A text a core is faster than a text on all cores: nothing waits inside an operator.
+    with ThreadPoolExecutor(workers) as executor:
+        yield from executor.map(run, items)
 
 
 def cores() -> int:
@@ -355,19 +308,22 @@ def _truncated(ids: list[int], limit: int) -> list[int]:
     return ids if len(ids) <= limit else [*ids[: limit - 1], ids[-1]]
 
 
-def padded(tokens: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Token ids as one array, filled up on the right with zeros, and its attention mask."""
-    ids = np.zeros((len(tokens), max(map(len, tokens))), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, item in enumerate(tokens):
-        ids[row, : len(item)] = item
-        mask[row, : len(item)] = 1
-    return ids, mask
+def text_feed(ids: Sequence[int]) -> dict[str, NDArray[Any]]:
+    """What a graph reads of one text; nothing in it is masked."""
+    row = np.array([ids], dtype=np.int64)
+    return {"input_ids": row, "attention_mask": np.ones_like(row)}
 
 
-def pool(hidden: Floats, mask: NDArray[np.int64], pooling: Pooling) -> Floats:
-    """One row a text (texts, dimensions) of any length from its tokens' rows."""
-    if pooling == "cls":
-        return hidden[:, 0]
-    weights = mask[:, :, None].astype(np.float32)  # (batch, tokens, 1)
-    return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)
+def pool(hidden: Floats, pooling: Pooling) -> Floats:
+    """One row of any length (dimensions,) from those of a text's tokens (tokens, dimensions)."""
+    return hidden[0] if pooling == "cls" else np.asarray(hidden.mean(axis=0), dtype=np.float32)
+
+
+def _room(texts: int, roles: Sequence[Role]) -> list[Floats]:
+    """A row for each text in each role, still zero."""
+    return [np.zeros((texts, role.dimensions), dtype=np.float32) for role in roles]
+
+
+def _put(rows: Sequence[Floats], text: int, vectors: Sequence[Floats]) -> None:
+    for out, vector in zip(rows, vectors, strict=True):
+        out[text] = vector

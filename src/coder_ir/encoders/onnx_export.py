@@ -10,8 +10,8 @@ from typing import Any, Self, get_args
 import numpy as np
 
 from coder_ir.encoders.conventions import Prefixes, Similarity, prefixes_of, similarity_of
-from coder_ir.encoders.folder import Pooling, file_sha256
-from coder_ir.encoders.onnx import Runtime, each_batch, padded, pool, session, text_inputs
+from coder_ir.encoders.folder import SCHEME, Pooling, file_sha256
+from coder_ir.encoders.onnx import Runtime, each_alone, pool, session, text_feed, text_inputs
 from coder_ir.encoders.passages import split_at_sentences
 from coder_ir.errors import InvalidFile, NotFound
 from coder_ir.types import Floats, Kind, Progress, Span
@@ -64,7 +64,7 @@ class ExportedEncoder:
 
         Args:
             folder: its name tells English BGE, E5 and Contriever models apart, like a hub name.
-            runtime: threads, batch sizes and token limit.
+            runtime: threads and token limit.
             normalise: give unit rows; False leaves them as long as the model makes them.
         """
         self._graph = _graph(folder)
@@ -80,7 +80,7 @@ class ExportedEncoder:
         self._inputs = text_inputs(self._graph, self._session)
         self._output = _checked_output(self._graph, self._session, self.settings)
         # A graph need not state its width, so one short text is run to see it.
-        self.dimensions = self._vectors([self._cutting.encode("a").ids]).shape[1]
+        self.dimensions = len(self._vector(self._cutting.encode("a").ids))
         self.fingerprint = self._digest()
 
     @property
@@ -89,8 +89,8 @@ class ExportedEncoder:
         return self.settings.similarity
 
     def _digest(self) -> str:
-        """Of the graph with its data, the tokenizer and the settings."""
-        parts: list[object] = [*astuple(self.settings), self.max_length, self.normalise]
+        """Of the graph with its data, the tokenizer, the settings and how texts are fed."""
+        parts: list[object] = [*astuple(self.settings), self.max_length, self.normalise, SCHEME]
         files = sorted(self._graph.parent.glob(f"{self._graph.name}*"))
         parts += [file_sha256(path) for path in files]
         parts.append(self._tokenizer.to_str())
@@ -105,14 +105,11 @@ class ExportedEncoder:
         encoded = self._cutting.encode_batch_fast([prefix + text for text in texts])
         tokens = [item.ids for item in encoded]
         rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-
-        def run(batch: list[int]) -> Floats:
-            return self._vectors([tokens[i] for i in batch])
-
-        for batch, vectors in each_batch(tokens, run, kind=kind, runtime=self.runtime):
-            rows[batch] = vectors
+        found = each_alone(tokens, self._vector, threads=self.runtime.threads)
+        for i, vector in enumerate(found):
+            rows[i] = vector
             if progress:
-                progress(len(batch))
+                progress(1)
         return rows
 
     def split(self, text: str) -> list[Span]:
@@ -124,14 +121,14 @@ class ExportedEncoder:
             return [Span(0, len(text))]
         return split_at_sentences(text, offsets, max(1, limit - 4))
 
-    def _vectors(self, tokens: Sequence[Sequence[int]]) -> Floats:
-        ids, mask = padded(tokens)
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+    def _vector(self, ids: Sequence[int]) -> Floats:
+        feed = text_feed(ids)
+        feed["token_type_ids"] = np.zeros_like(feed["input_ids"])
         (found,) = self._session.run([self._output], {name: feed[name] for name in self._inputs})
         pooling: Pooling = "cls" if self.settings.pooling == "cls" else "mean"
-        rows = found if self._output == _SENTENCE else pool(found, mask, pooling)
+        row = found[0] if self._output == _SENTENCE else pool(found[0], pooling)
         unit = self.normalise or "Normalize" in self.settings.modules
-        return unit_rows(rows) if unit else np.asarray(rows, dtype=np.float32)
+        return unit_rows(row[None])[0] if unit else np.asarray(row, dtype=np.float32)
 
 
 def is_export(folder: Path) -> bool:

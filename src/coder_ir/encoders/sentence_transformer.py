@@ -28,6 +28,7 @@ class SentenceTransformerEncoder:
         name: str,
         *,
         runtime: Runtime,
+        batch_size: int = 32,
         query_prefix: str | None = None,
         normalise: bool = True,
     ) -> None:
@@ -36,7 +37,8 @@ class SentenceTransformerEncoder:
         Args:
             name: English BGE and E5 models, whose folders do not always carry their prompts, are
                 known by it.
-            runtime: threads, batch size and token limit.
+            runtime: threads and token limit.
+            batch_size: texts that go through together, at most.
             query_prefix: in place of the model's own `query` prompt.
             normalise: give unit rows; False leaves them as long as the model makes them.
         """
@@ -48,7 +50,7 @@ class SentenceTransformerEncoder:
             torch.set_num_threads(runtime.threads)
         if runtime.max_length:
             self.model.max_seq_length = min(runtime.max_length, self.max_length)
-        self.runtime = runtime
+        self.batch_size = batch_size
         self.normalise = normalise
         own = prefixes_of(name, self.model.prompts or {})
         self.query_prefix = own.query if query_prefix is None else query_prefix
@@ -87,8 +89,8 @@ class SentenceTransformerEncoder:
         prefix = self.query_prefix if kind == "query" else self.document_prefix
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         rows = np.zeros((len(texts), self.dimensions), dtype=np.float32)
-        for start in range(0, len(order), self.runtime.batch_size):
-            batch = order[start : start + self.runtime.batch_size]
+        for start in range(0, len(order), self.batch_size):
+            batch = order[start : start + self.batch_size]
             rows[batch] = self.model.encode(
                 [prefix + texts[i] for i in batch],
                 batch_size=len(batch),

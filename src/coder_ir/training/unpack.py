@@ -1,9 +1,8 @@
 """From a model folder back to torch: one of its encoders as a sentence-transformers folder.
 
 The weights are the ones the int8 graphs compute with, steps times scales, in float32. What the
-export rounded away does not come back. The graphs also round what flows through them, by scales
-that follow the batch, and torch does not: vectors are close to the folder's, not equal, about as
-close as the folder's are to its own in another batch. The report says how close.
+export rounded away does not come back. The graphs also round what flows through them, and torch
+does not: vectors are close to the folder's, not equal. The report says how close.
 """
 
 from __future__ import annotations
