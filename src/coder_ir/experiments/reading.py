@@ -1,8 +1,10 @@
 """What the verifier reads right, on data that it was not trained on."""
 
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
 from coder_ir.training.reading_items import Label, ReadingItem, read_items
 from coder_ir.training.sources import read_contrast_items
-from coder_ir.types import Document, Reading, Verifier
+from coder_ir.types import Document, Hit, Ranking, Reading, Verifier
 from coder_ir.verifier import load_verifier
 
 _WORTH: Mapping[Label, int] = {"satisfies": 2, "silent": 1, "violates": 0}
@@ -48,10 +50,10 @@ def measure_reading(setup: Setup, report: Report) -> Table:
     figures: dict[str, dict[str, Estimate]] = {}
     for name, own in cases.items():
         report(f"reading: {name}, {len(own)} queries")
-        figures[name] = _scores(own, lambda case: _margins(verifier, case))
+        figures[name] = _scores(own, partial(_margins, verifier))
     for name in ("ours", "edits"):
         own = [case for case in cases["contrast items, development"] if case.group == name]
-        figures[f"of them {name}"] = _scores(own, lambda case: _margins(verifier, case))
+        figures[f"of them {name}"] = _scores(own, partial(_margins, verifier))
     report("reading: searches over the passages of the triples")
     figures |= _searched(triples, cases["300 triples"], setup)
     return Table(
@@ -146,8 +148,6 @@ def _searched(
     items: Sequence[ReadingItem], cases: Sequence[_Case], setup: Setup
 ) -> dict[str, dict[str, Estimate]]:
     """The triples as a search ranks them among all of their passages."""
-    import tempfile
-
     texts = list(dict.fromkeys(text for item in items for text in item.passages.values()))
     figures: dict[str, dict[str, Estimate]] = {}
     with (
@@ -155,25 +155,20 @@ def _searched(
         Retriever.open(folder, model=setup.model or BUILT_IN, runtime=Runtime()) as retriever,
     ):
         retriever.add(Document(text, text) for text in texts)
+        queries = [case.query for case in cases]
         for policy in ("topical", "compatibility", "auto"):
-            options = SearchOptions(k=_DEPTH, policy=policy)
-            queries = [case.query for case in cases]
-            rankings = dict(zip(queries, retriever.search_many(queries, options), strict=True))
-            places = {
-                query: {hit.doc_id: -float(hit.rank) for hit in ranking}
-                for query, ranking in rankings.items()
-            }
-            figures[f"the triples, searched by {policy}"] = _scores(
-                cases,
-                lambda case, p=places: [p[case.query].get(t, -99.0) for t, _ in case.passages],
-            )
-            if policy == "auto":
-                risks = {
-                    query: {hit.doc_id: -(hit.risk or 0.0) for hit in ranking}
-                    for query, ranking in rankings.items()
-                }
-                figures["the same, lower risk"] = _scores(
-                    cases,
-                    lambda case, r=risks: [r[case.query].get(t, -1.0) for t, _ in case.passages],
-                )
+            found = retriever.search_many(queries, SearchOptions(k=_DEPTH, policy=policy))
+            rankings = dict(zip(queries, found, strict=True))
+            places = partial(_by_hit, rankings, lambda hit: -float(hit.rank), -99.0)
+            figures[f"the triples, searched by {policy}"] = _scores(cases, places)
+        risks = partial(_by_hit, rankings, lambda hit: -(hit.risk or 0.0), -1.0)
+        figures["the same, lower risk"] = _scores(cases, risks)
     return figures
+
+
+def _by_hit(
+    rankings: Mapping[str, Ranking], value: Callable[[Hit], float], absent: float, case: _Case
+) -> list[float]:
+    """A value of each passage of a case, as its query's ranking has it."""
+    values = {hit.doc_id: value(hit) for hit in rankings[case.query]}
+    return [values.get(text, absent) for text, _ in case.passages]
