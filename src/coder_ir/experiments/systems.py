@@ -25,6 +25,7 @@ from coder_ir.errors import InvalidValue, NotFound
 from coder_ir.experiments.setup import Report, Setup
 from coder_ir.policies import policy_named
 from coder_ir.retriever import Retriever
+from coder_ir.search.verify import takes_readings
 from coder_ir.searching import Asking, SearchOptions
 from coder_ir.types import Candidates, Policy, Qrels, Query, Ranking, Searcher
 from coder_ir.verifier.registry import FOLDER
@@ -274,9 +275,11 @@ def _key(system: System, test: TestSet, setup: Setup) -> str:
     questions = [(q.query_id, q.text) for q in test.queries]
     reranker = files_digest(setup.reranker) if system.rerank and setup.reranker else ""
     recorded = file_sha256(RECORDED) if system.decompose == "recorded" else ""
+    reads = system.system == "coder" and takes_readings(system.chosen_policy)
+    verifier = files_digest(built_in_folder() / FOLDER) if reads else ""
     return _digest(
         *(asked, repr(system.chosen_policy), weights(model), reranker, recorded),
-        *(texts, questions, searching(), files_digest(built_in_folder() / FOLDER), DEPTH),
+        *(texts, questions, searching(), verifier, DEPTH),
     )
 
 
