@@ -44,7 +44,7 @@ class SearchOptions:
 
     k: int = 10  # hits
     policy: str | Policy = DEFAULT_POLICY
-    n: int = 100  # documents each space brings to the pool; raised to k where k is larger
+    n: int = 100  # documents each space brings to the pool; raised to k and to verify
     where: Sequence[str | Condition] = ()
     exclude: Sequence[str] = ()  # what no hit should be about
     require: Sequence[str] = ()  # what every hit should be about
@@ -94,7 +94,7 @@ class SearchOptions:
     @property
     def pool_size(self) -> int:
         """Documents each space has to bring."""
-        return max(self.n, self.k, self.depth)
+        return max(self.n, self.k, self.verify or 0)
 
     @property
     def depth(self) -> int:
