@@ -142,8 +142,9 @@ function traded(candidates) {
   for (const positions of groupsOf(candidates)) {
     const read = positions.filter((i) => candidates[i].reading);
     const worth = ({ reading }) => reading.violates - reading.satisfies;
-    const highest = read.map((i) => candidates[i].topical).sort((a, b) => b - a);
-    read.sort((a, b) => worth(candidates[a]) - worth(candidates[b]) || a - b);
+    read.sort((a, b) => candidates[b].topical - candidates[a].topical || a - b);
+    const highest = read.map((i) => candidates[i].topical);
+    read.sort((a, b) => worth(candidates[a]) - worth(candidates[b]));
     read.forEach((i, place) => { scores[i] = highest[place]; });
   }
   return scores;
