@@ -239,7 +239,7 @@ def hard_checked(
         else:
             reason = "Filtered, since it affirms an excluded phrase or lacks a required one."
             dropped.append(replace(verdict, reason=reason))
-    return Order(kept, dropped)
+    return Order(kept, _best_first(dropped, pool))
 
 
 def _passes(parts: Sequence[str], options: SearchOptions, verifier: Verifier) -> bool:
@@ -287,8 +287,12 @@ def decide(
             dropped.append(replace(verdict, reason=reason))
         else:
             kept.append(verdict)
-    dropped.sort(key=lambda verdict: (-verdict.score, pool.doc_ids[verdict.position]))
-    return Order(kept, dropped)
+    return Order(kept, _best_first(dropped, pool))
+
+
+def _best_first(verdicts: Sequence[Verdict], pool: Candidates) -> list[Verdict]:
+    """By falling score, then by ascending id."""
+    return sorted(verdicts, key=lambda one: (-one.score, pool.doc_ids[one.position]))
 
 
 def assemble(
