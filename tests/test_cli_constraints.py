@@ -14,6 +14,7 @@ from coder_ir import Document, Retriever
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.stores import SqliteStore
 from tests.conftest import Command, FakeEncoder, FakeParser
+from tests.fake_verifier import FakeVerifier
 
 WORDS = ["hotel", "garden", "sea", "without", "with"]
 HOTELS = [
@@ -31,7 +32,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     encoder = FakeEncoder(WORDS)
     monkeypatch.setattr("coder_ir.retriever.load_encoder", lambda spec, runtime: encoder)
     monkeypatch.setattr("coder_ir.retriever.load_parser", lambda encoder: FakeParser())
-    with Retriever(encoder, SqliteStore(tmp_path / "index")) as retriever:
+    with Retriever(encoder, SqliteStore(tmp_path / "index"), verifier=FakeVerifier()) as retriever:
         retriever.add(HOTELS)
     return tmp_path / "index"
 

@@ -29,7 +29,11 @@ NOBODY = 65534
 
 
 def open_retriever(folder: Path, *, read_only: bool = False) -> Retriever:
-    return Retriever(FakeEncoder(WORDS, limit=4), SqliteStore(folder, read_only=read_only))
+    return Retriever(
+        FakeEncoder(WORDS, limit=4),
+        SqliteStore(folder, read_only=read_only),
+        verifier=FakeVerifier(),
+    )
 
 
 def documents(count: int = 600, *, padding: int = 0) -> list[Document]:
@@ -429,6 +433,7 @@ from pathlib import Path
 
 sys.path.insert(0, sys.argv[1])
 from tests.test_durability import documents, open_retriever
+from tests.fake_verifier import FakeVerifier
 
 with open_retriever(Path(sys.argv[2])) as retriever:
     print("ready", flush=True)

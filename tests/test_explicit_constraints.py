@@ -15,13 +15,14 @@ import pytest
 from coder_ir import Document, Retriever
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.errors import InvalidValue
-from coder_ir.text import split_sentences
 from coder_ir.policies import POLICIES, Auto
 from coder_ir.policies.auto import floor_of
 from coder_ir.searching import SearchOptions
 from coder_ir.stores import SqliteStore
+from coder_ir.text import split_sentences
 from coder_ir.types import Constraint, Ranking
 from tests.conftest import FakeEncoder, FakeParser
+from tests.fake_verifier import FakeVerifier
 
 WORDS = ["hotel", "garden", "sea", "without", "with"]
 HOTELS = [
@@ -43,14 +44,22 @@ CALIBRATION = Calibration(Logistic((0.0, 0.0, 4 * log(3)), -log(3)))
 @pytest.fixture
 def hotels(tmp_path: Path) -> Iterator[Retriever]:
     store = SqliteStore(tmp_path / "index")
-    with Retriever(FakeEncoder(WORDS), store, parser=FakeParser()) as opened:
+    with Retriever(
+        FakeEncoder(WORDS), store, parser=FakeParser(), verifier=FakeVerifier()
+    ) as opened:
         opened.add(HOTELS)
         yield opened
 
 
 @pytest.fixture
 def calibrated(hotels: Retriever) -> Retriever:
-    return Retriever(hotels.encoder, hotels.store, calibration=CALIBRATION, parser=FakeParser(0.6))
+    return Retriever(
+        hotels.encoder,
+        hotels.store,
+        calibration=CALIBRATION,
+        parser=FakeParser(0.6),
+        verifier=FakeVerifier(),
+    )
 
 
 def ids(ranking: Ranking) -> list[str]:
@@ -256,7 +265,7 @@ class TestExplain:
     def test_it_is_a_sentence_of_the_passage(self, tmp_path: Path, policy: str):
         text = "hotel here. Two words. sea here. A garden. hotel without+ noise."
         encoder, store = FakeEncoder(WORDS, limit=6), SqliteStore(tmp_path / "i")
-        with Retriever(encoder, store, parser=FakeParser()) as retriever:
+        with Retriever(encoder, store, parser=FakeParser(), verifier=FakeVerifier()) as retriever:
             retriever.add([Document("long", text), *HOTELS])
             for hit in retriever.search("hotel without disco", policy=policy, explain=True):
                 assert hit.decisive in split_sentences(hit.passage_text)
@@ -293,7 +302,9 @@ class TestConstraint:
 
     def test_an_empty_index_shows_it_as_well(self, tmp_path: Path):
         store = SqliteStore(tmp_path / "empty")
-        with Retriever(FakeEncoder(WORDS), store, parser=FakeParser()) as retriever:
+        with Retriever(
+            FakeEncoder(WORDS), store, parser=FakeParser(), verifier=FakeVerifier()
+        ) as retriever:
             ranking = retriever.search("hotel without disco", explain=True)
         assert (ranking.hits, ranking.constraint.excluded) == ((), ("disco",))
 
@@ -326,7 +337,7 @@ class Case:
 )
 def test_the_topical_policy_is_never_touched_by_a_constraint(hotels: Retriever, case: Case):
     parser = hotels.parser if case.reads else None
-    retriever = Retriever(hotels.encoder, hotels.store, parser=parser)
+    retriever = Retriever(hotels.encoder, hotels.store, parser=parser, verifier=FakeVerifier())
     ranking = retriever.search(
         case.query, policy="topical", exclude=case.exclude, require=case.require
     )

@@ -348,7 +348,8 @@ def both(store: Store, tmp_path: Path) -> Iterator[tuple[Retriever, Retriever]]:
     """A retriever over the store and one over an embedded one, with the same history."""
     reference = SqliteStore(tmp_path / "reference")
     pair = tuple(
-        Retriever(FakeEncoder(WORDS, limit=4), one, lexical=None) for one in (store, reference)
+        Retriever(FakeEncoder(WORDS, limit=4), one, lexical=None, verifier=FakeVerifier())
+        for one in (store, reference)
     )
     for retriever in pair:
         retriever.add(corpus())
@@ -410,6 +411,7 @@ import sys
 import numpy as np
 from coder_ir.stores import open_store
 from coder_ir.types import Document, Record, Span, VectorPair
+from tests.fake_verifier import FakeVerifier
 
 store = open_store(sys.argv[1])
 total, batch, width = map(int, sys.argv[2:])

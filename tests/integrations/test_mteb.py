@@ -22,6 +22,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
 from coder_ir.stores import SqliteStore
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.integrations.conftest import HOTELS
 
 SAMPLE = Path(__file__).parents[1] / "data" / "nevir_sample.jsonl"
@@ -48,7 +49,7 @@ def fake() -> Iterator[CoderSearch]:
 
 def fake_index(folder: Path) -> Retriever:
     encoder = FakeEncoder(["quiet", "noisy", "hotel", "garden", "club", "sea"])
-    return Retriever(encoder, SqliteStore(folder))
+    return Retriever(encoder, SqliteStore(folder), verifier=FakeVerifier())
 
 
 def scores(model: CoderSearch, path: Path) -> dict[str, float]:

@@ -409,7 +409,7 @@ def test_adding_through_a_retriever_builds_the_sidecar(tmp_path):
     draw = np.random.default_rng(0)
     texts = [" ".join(draw.choice(words, size=4)) for _ in range(600)]
     store = SqliteStore(tmp_path / "index", scale=SCALE)
-    with Retriever(FakeEncoder(words), store) as retriever:
+    with Retriever(FakeEncoder(words), store, verifier=FakeVerifier()) as retriever:
         retriever.add([Document(f"{i:03}", text) for i, text in enumerate(texts)])
         assert store.info().search == "approximate"
         hit = retriever.search("quiet garden", k=1, policy="topical")[0]
@@ -629,6 +629,7 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from coder_ir.stores import SqliteStore
 from tests.stores.test_ann import ask, queries
+from tests.fake_verifier import FakeVerifier
 
 store = SqliteStore(Path(sys.argv[2]), read_only=True)
 for line in sys.stdin:
