@@ -24,7 +24,7 @@ from coder_ir.types import Constraint, Ranking
 from tests.conftest import FakeEncoder, FakeParser
 from tests.fake_verifier import FakeVerifier
 
-WORDS = ["hotel", "garden", "sea", "without", "with"]
+WORDS = ["hotel", "garden", "sea", "without", "with", "disco", "parking"]
 HOTELS = [
     Document("loud", "hotel. The disco opens at ten."),
     Document("calm", "hotel garden- without+ noise. No disco here."),
