@@ -21,6 +21,7 @@ from coder_ir.errors import StoreError
 from coder_ir.stores import SqliteStore
 from coder_ir.stores.sqlite.store import FILE
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.small_disk import small_disk
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
@@ -433,7 +434,6 @@ from pathlib import Path
 
 sys.path.insert(0, sys.argv[1])
 from tests.test_durability import documents, open_retriever
-from tests.fake_verifier import FakeVerifier
 
 with open_retriever(Path(sys.argv[2])) as retriever:
     print("ready", flush=True)

@@ -33,6 +33,7 @@ from coder_ir.types import (
 )
 from coder_ir.vectors import unit_rows
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.postgres import fresh
 from tests.stores.test_sqlite import BOTH, DIMENSIONS, EAST, NORTH, pair, random_pair, record
 
@@ -411,7 +412,6 @@ import sys
 import numpy as np
 from coder_ir.stores import open_store
 from coder_ir.types import Document, Record, Span, VectorPair
-from tests.fake_verifier import FakeVerifier
 
 store = open_store(sys.argv[1])
 total, batch, width = map(int, sys.argv[2:])

@@ -24,6 +24,7 @@ from coder_ir.stores.sqlite.store import FILE
 from coder_ir.types import Candidates, Condition, ModelStamp, Record, Span, VectorPair
 from coder_ir.vectors import cosine, unit_rows
 from tests.conftest import Command, FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.test_durability import lock, public, without_privileges
 
 __all__ = ["public"]  # a fixture
@@ -629,7 +630,6 @@ from pathlib import Path
 sys.path.insert(0, sys.argv[1])
 from coder_ir.stores import SqliteStore
 from tests.stores.test_ann import ask, queries
-from tests.fake_verifier import FakeVerifier
 
 store = SqliteStore(Path(sys.argv[2]), read_only=True)
 for line in sys.stdin:
