@@ -77,7 +77,7 @@ def test_of_a_document_its_best_passage_alone_is_read():
 
 
 def test_the_order_is_that_of_what_was_read():
-    pool, order = read(pool_of([0.9, 0.8, 0.7]), Reader({0: violating(), 2: satisfying()}))
+    pool, order = read(pool_of([0.9, 0.85, 0.84]), Reader({0: violating(), 2: satisfying()}))
     assert order == [2, 1, 0]
     assert list(pool.readings) == [violating(), silent(), satisfying()]
 
@@ -149,7 +149,7 @@ def test_the_best_passage_of_a_document_is_its_first_kept_one():
 
 ROOMS = [
     Document("loud", "hotel hotel hotel garden. There is noise."),
-    Document("calm", "hotel garden. There is no noise."),
+    Document("calm", "hotel hotel garden. There is no noise."),
     Document("mute", "hotel hotel garden. Nothing else."),
 ]
 
@@ -209,7 +209,7 @@ def test_a_search_that_does_without_reads_nothing(rooms: Retriever, options: dic
 
 
 def test_a_search_without_a_constraint_reads_nothing_unless_near_duplicates(rooms: Retriever):
-    assert ids(rooms.search("hotel")) == ["loud", "mute", "calm"]
+    assert ids(rooms.search("hotel")) == ["loud", "calm", "mute"]
     assert asked(rooms) == []
     rooms.add([Document("mute again", "hotel hotel garden. Nothing else at all.")])
     rooms.search("hotel")
@@ -226,13 +226,13 @@ def test_near_duplicates_trade_places_and_only_they(rooms: Retriever):
     rooms.verifier = Exact()
     pair = [
         Document("early", "hotel hotel garden. The bar opens early on all days."),
-        Document("late", "hotel hotel garden. The bar opens late on all days."),
+        Document("late", "hotel hotel hotel garden garden. The bar opens late on all days."),
     ]
     rooms.add(pair)
     before = rooms.search("hotel", verify=0)
     after = rooms.search("hotel")
-    assert ids(before) == ["loud", "early", "late", "mute", "calm"]
-    assert ids(after) == ["loud", "late", "early", "mute", "calm"]
+    assert ids(before) == ["loud", "calm", "early", "mute", "late"]
+    assert ids(after) == ["loud", "calm", "late", "mute", "early"]
     assert [hit.score for hit in after] == [hit.score for hit in before]
 
 
