@@ -196,6 +196,9 @@ function decide({ kept, dropped }, candidates, maxRisk) {
 /** Hits and filtered documents, each by its best passage. */
 export function rank(pool, name, settings, { n, max_risk: maxRisk }) {
   const part = narrowed(pool, settings.spaces, n);
+  if (!settings.uses_readings) {
+    part.candidates = part.candidates.map((one) => ({ ...one, reading: null, risk: one.unread_risk }));
+  }
   const order = decide(ORDERS[name](part, settings), part.candidates, maxRisk);
   const seen = new Set();
   const first = (verdicts) => verdicts.flatMap(({ i, score, why }) => {
