@@ -85,6 +85,9 @@ def own(tmp_path: Path) -> Iterator[Retriever]:
         {"where": ["stars>3", Condition("stars", "in", (4, 5))]},
         {"exclude": ["club"], "require": ["garden"], "mode": "hard"},
         {"explain": True, "n": 2},
+        {"exclude": ["garden"]},
+        {"exclude": ["garden"], "verify": 1},
+        {"exclude": ["garden"], "verify": 0},
     ],
     ids=repr,
 )

@@ -134,7 +134,7 @@ def test_a_hit_shows_its_true_cosine_and_says_what_words_made_of_it(both):
     }
     for hit in both.search("XR-500", 3, policy="topical"):
         assert hit.topical == plain[hit.doc_id]
-        assert f"cosine {hit.topical:.3f}, taken as {hit.score:.3f}" in hit.reason
+        assert f"cosine {hit.topical:.3f}, taken as {hit.score:.3f}" in hit.scoring
 
 
 def test_an_excluded_word_does_not_bring_its_document_back(both):
@@ -155,6 +155,7 @@ def indexed(tmp_path, encoder: FakeEncoder, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("coder_ir.retriever.load_encoder", lambda *a, **k: encoder)
     monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda *a: None)
     monkeypatch.setattr("coder_ir.retriever.load_parser", lambda encoder: FakeParser())
+    monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda name, *, threads: FakeVerifier())
     return lambda **how: Retriever.open(tmp_path / "index", hybrid=True, **how)
 
 

@@ -83,7 +83,7 @@ def test_it_is_a_search_model_in_mtebs_eyes(fake: CoderSearch):
 def test_results_are_filed_under_name_policy_and_pool(fake: CoderSearch):
     meta = fake.mteb_model_meta
     assert meta.name == "tests/fake"
-    assert meta.experiment_kwargs == {"policy": "topical", "n": 100, "verify": 0}
+    assert meta.experiment_kwargs == {"policy": "topical", "n": 100, "verify": None}
 
 
 @pytest.mark.parametrize("policy", ["topical", "compatibility", "auto"])
