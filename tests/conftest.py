@@ -19,6 +19,7 @@ from coder_ir.stores import SqliteStore
 from coder_ir.types import Constraint, Floats, Kind, Mark, Progress, Span, VectorPair
 from coder_ir.vectors import unit_rows
 from tests import milvus as milvus_server
+from tests.fake_verifier import FakeVerifier
 from tests.milvus import Milvus
 from tests.postgres import Postgres, running
 
@@ -130,7 +131,7 @@ def encoder() -> FakeEncoder:
 
 @pytest.fixture
 def retriever(tmp_path: Path, encoder: FakeEncoder) -> Iterator[Retriever]:
-    with Retriever(encoder, SqliteStore(tmp_path / "index")) as opened:
+    with Retriever(encoder, SqliteStore(tmp_path / "index"), verifier=FakeVerifier()) as opened:
         yield opened
 
 

@@ -53,53 +53,33 @@ def test_what_is_saved_is_loaded(tmp_path: Path):
 def test_the_file_is_json_a_person_can_read(tmp_path: Path):
     CALIBRATION.save(tmp_path / "c.json")
     assert json.loads((tmp_path / "c.json").read_text()) == {
-        "risk": {"weights": [1.0, 2.0, -3.0], "bias": -0.7},
-        "read_risk": None,
+        "risk": {"weights": [1.0, 2.0, -3.0], "bias": -0.7}
     }
 
 
-def test_what_was_fitted_for_a_verifier_travels_along(tmp_path: Path):
-    read_risk = Logistic((0.0, -4.0, 1.0), 1.5)
-    fitted = Calibration(CALIBRATION.risk, read_risk)
-    fitted.save(tmp_path / "c.json")
-    assert Calibration.load(tmp_path / "c.json") == fitted
-
-
-def test_a_file_from_before_there_were_verifiers_loads(tmp_path: Path):
-    (tmp_path / "c.json").write_text(json.dumps({"risk": GOOD}))
-    assert Calibration.load(tmp_path / "c.json").read_risk is None
-
-
 @pytest.mark.parametrize("fit", [GOOD, None, {"weights": [1.0]}], ids=["fit", "null", "broken"])
-@pytest.mark.parametrize("name", ["detector", "reading"])
+@pytest.mark.parametrize("name", ["detector", "reading", "read_risk"])
 def test_a_file_from_when_more_was_fitted_loads_without_that_fit(
     tmp_path: Path, name: str, fit: Any
 ):
-    raw = {"risk": GOOD, name: fit, "read_risk": GOOD}
-    (tmp_path / "c.json").write_text(json.dumps(raw))
-    one = Logistic((1.0, 2.0), 0.5)
-    assert Calibration.load(tmp_path / "c.json") == Calibration(one, one)
+    (tmp_path / "c.json").write_text(json.dumps({"risk": GOOD, name: fit}))
+    assert Calibration.load(tmp_path / "c.json") == Calibration(Logistic((1.0, 2.0), 0.5))
 
 
 def test_whole_numbers_are_read_as_numbers(tmp_path: Path):
-    (tmp_path / "c.json").write_text(
-        '{"risk": {"weights": [1], "bias": 0}, "read_risk": {"weights": [], "bias": 2}}'
-    )
-    loaded = Calibration.load(tmp_path / "c.json")
-    assert loaded == Calibration(Logistic((1.0,), 0.0), Logistic((), 2.0))
+    (tmp_path / "c.json").write_text('{"risk": {"weights": [1], "bias": 0}}')
+    assert Calibration.load(tmp_path / "c.json") == Calibration(Logistic((1.0,), 0.0))
 
 
 @pytest.mark.parametrize(
     "raw",
     [
-        {"read_risk": GOOD},
+        {"reading": GOOD},
         {"risk": {"weights": [1.0]}},
         {"risk": {"weights": 1.0, "bias": 0.0}},
         {"risk": {"weights": ["many"], "bias": 0.0}},
         {"risk": {"weights": [1.0], "bias": None}},
         {"risk": [1.0]},
-        {"risk": GOOD, "read_risk": {"weights": [1.0]}},
-        {"risk": GOOD, "read_risk": 3},
         [],
         None,
         "text",
@@ -111,8 +91,6 @@ def test_whole_numbers_are_read_as_numbers(tmp_path: Path):
         "a weight is a word",
         "bias is null",
         "risk is a list",
-        "read_risk without a bias",
-        "read_risk is a number",
         "a list",
         "null",
         "a string",

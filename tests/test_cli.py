@@ -28,6 +28,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.training.sentences import load_triplets
 from coder_ir.types import Document
 from tests.conftest import Command, Done
+from tests.fake_verifier import FakeVerifier
 
 HIT_FIELDS = ("rank", "doc_id", "score", "topical", "compatibility", "risk", "text")
 ROWS = [
@@ -369,7 +370,7 @@ class TestSearch:
         assert done.code == 0
         assert "hits by union" in done.out
         assert row["doc_id"] in done.out
-        assert row["reason"] not in done.words
+        assert row["reason"] in done.words
 
     def test_explain_gives_each_hit_its_reason(self, cli: Command, sample: Path):
         options = ("-k", 3, "--policy", "topical")
@@ -460,7 +461,7 @@ class TestSearch:
     ):
         from coder_ir.stores import SqliteStore
 
-        with Retriever(encoder, SqliteStore(tmp_path / "i")) as retriever:
+        with Retriever(encoder, SqliteStore(tmp_path / "i"), verifier=FakeVerifier()) as retriever:
             retriever.add([Document("a", "quiet hotel")])
         done = cli("search", tmp_path / "i", QUERY, "--model", "built-in")
         assert done.code == 1

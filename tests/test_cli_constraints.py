@@ -14,6 +14,7 @@ from coder_ir import Document, Retriever
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.stores import SqliteStore
 from tests.conftest import Command, FakeEncoder, FakeParser
+from tests.fake_verifier import FakeVerifier
 
 WORDS = ["hotel", "garden", "sea", "without", "with"]
 HOTELS = [
@@ -22,7 +23,7 @@ HOTELS = [
     Document("car", "hotel sea- with+ parking. Near the ring road.", "", {"stars": 2}),
 ]
 AFFIRMS = "Filtered, since it affirms an excluded phrase or lacks a required one."
-RISKY = "Filtered, since its risk of 0.75 is above 0.5."
+RISKY = "Filtered, since its risk of 0.95 is above 0.5."
 
 
 @pytest.fixture
@@ -31,14 +32,15 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     encoder = FakeEncoder(WORDS)
     monkeypatch.setattr("coder_ir.retriever.load_encoder", lambda spec, runtime: encoder)
     monkeypatch.setattr("coder_ir.retriever.load_parser", lambda encoder: FakeParser())
-    with Retriever(encoder, SqliteStore(tmp_path / "index")) as retriever:
+    monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda name, *, threads: FakeVerifier())
+    with Retriever(encoder, SqliteStore(tmp_path / "index"), verifier=FakeVerifier()) as retriever:
         retriever.add(HOTELS)
     return tmp_path / "index"
 
 
 @pytest.fixture
 def calibrated(index: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same index, by a model whose risk is 1/4 without a breach and 3/4 by words alone."""
+    """The same index, by a model whose risk is 1/4 without a breach."""
     fitted = Calibration(Logistic((0.0, 0.0, 4 * log(3)), -log(3)))
     monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda spec: fitted)
     return index
@@ -66,8 +68,44 @@ class TestExclude:
         done = cli("search", index, "hotel", "--exclude", "disco")
         assert done.code == 0
         assert "hits by auto" in done.out
-        assert done.out.index("loud") < done.out.index("calm") < done.out.index("car")
+        assert done.out.index("calm") < done.out.index("loud") < done.out.index("car")
         assert "filtered" not in done.out
+
+    def test_the_table_says_what_was_read_of_each_hit(self, cli: Command, index: Path):
+        words = cli("search", index, "hotel", "--exclude", "disco").words
+        assert "Fits “no disco”: “No disco here.”" in words
+        assert "Goes against “no disco”: “The disco opens at ten.”" in words
+        assert "Does not say anything on “no disco”." in words
+
+    def test_with_verify_0_nothing_is_read(self, cli: Command, index: Path):
+        options = ("--exclude", "disco", "--verify", 0)
+        rows = cli("search", index, "hotel", *options, "--json").rows
+        assert [row["reading"] for row in rows] == [None] * 3
+        words = cli("search", index, "hotel", *options).words
+        assert words.count("On the topic; not read for “no disco”.") == 3
+
+    def test_json_tells_what_was_read(self, cli: Command, index: Path):
+        rows = cli("search", index, "hotel", "--exclude", "disco", "--json").rows
+        loud = next(row for row in rows if row["doc_id"] == "loud")
+        assert loud["reading"] == {
+            **{"satisfies": 0.06, "violates": 0.9, "silent": 0.04, "risk": 0.95},
+            "decisive": {"start": 7, "end": 30},
+        }
+        assert loud["scoring"].startswith("Topic 1.000, now ")
+
+    def test_another_verifier_may_be_named(
+        self, cli: Command, index: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        asked: list[tuple[str, int]] = []
+
+        def load(name: str, *, threads: int) -> FakeVerifier:
+            asked.append((name, threads))
+            return FakeVerifier()
+
+        monkeypatch.setattr("coder_ir.retriever.load_verifier", load)
+        cli("search", index, "hotel", "--verifier", "mine", "--threads", 2)
+        cli("search", index, "hotel")
+        assert asked == [("mine", 2), ("built-in", 0)]
 
     def test_it_may_be_said_again(self, cli: Command, index: Path):
         options = ("--exclude", "disco", "--exclude", "ring road", "--hard", "--json")
@@ -131,19 +169,19 @@ class TestRisk:
     def test_a_calibrated_model_shows_the_probability(self, cli: Command, calibrated: Path):
         rows = cli("search", calibrated, "hotel", "--exclude", "disco", "--json").rows
         risk = {row["doc_id"]: row["risk"] for row in rows}
-        assert risk == pytest.approx({"calm": 0.25, "loud": 0.75, "car": 0.25})
+        assert risk == pytest.approx({"calm": 0.05, "loud": 0.95, "car": 0.25})
 
     def test_the_table_has_a_column_for_it(self, cli: Command, calibrated: Path):
-        head, loud, *_ = (
+        head, calm, *_ = (
             line.split()
             for line in cli("search", calibrated, "hotel", "--exclude", "disco").out.splitlines()
         )
         assert head[:4] == ["score", "topical", "compat.", "risk"]
-        assert loud[4:6] == ["0.75", "loud"]
+        assert calm[4:6] == ["0.05", "calm"]
 
     def test_the_column_is_empty_without_calibration(self, cli: Command, index: Path):
-        _, loud, *_ = cli("search", index, "hotel", "--exclude", "disco").out.splitlines()
-        assert loud.split()[4] == "loud"
+        _, calm, *_ = cli("search", index, "hotel", "--exclude", "disco").out.splitlines()
+        assert calm.split()[4] == "calm"
 
     def test_max_risk_drops_what_is_riskier(self, cli: Command, calibrated: Path):
         options = ("--exclude", "disco", "--max-risk", 0.5)
@@ -153,7 +191,7 @@ class TestRisk:
         assert [row["doc_id"] for row in hits] == ["calm", "car"]
         assert gone["doc_id"] == "loud"
         assert (gone["filtered"], gone["reason"]) == (True, RISKY)
-        assert gone["risk"] == pytest.approx(0.75)
+        assert gone["risk"] == pytest.approx(0.95)
         assert RISKY in cli("search", calibrated, "hotel", *options, "--explain").words
 
     def test_max_risk_without_calibration_exits_2_with_advice(self, cli: Command, index: Path):
@@ -185,16 +223,30 @@ class TestExplain:
         done = cli("search", index, "hotel", "--exclude", "the [bold] disco", "--explain")
         assert "not: the [bold] disco" in done.words
 
-    def test_each_hit_names_the_sentence_that_decided(self, cli: Command, index: Path):
+    def test_each_hit_says_how_its_score_came_about(self, cli: Command, index: Path):
+        rows = cli("search", index, "hotel", "--exclude", "disco", "--json").rows
         words = cli("search", index, "hotel", "--exclude", "disco", "--explain").words
+        assert all(words.count(row["scoring"]) == 1 for row in rows)
+
+    def test_a_reason_that_is_the_score_is_said_once(self, cli: Command, index: Path):
+        options = ("--exclude", "disco", "--policy", "compatibility")
+        rows = cli("search", index, "hotel", *options, "--json").rows
+        words = cli("search", index, "hotel", *options, "--explain").words
+        assert [row["reason"] for row in rows] == [row["scoring"] for row in rows]
+        assert len({row["reason"] for row in rows}) == 3
+        assert all(words.count(row["reason"]) == 1 for row in rows)
+
+    def test_each_unread_hit_names_the_sentence_that_decided(self, cli: Command, index: Path):
+        options = ("--exclude", "disco", "--verify", 0, "--explain")
+        words = cli("search", index, "hotel", *options).words
         assert "Decided by: “hotel garden- without+ noise.”" in words
         assert "Decided by: “hotel.”" in words
 
     def test_json_names_it_too(self, cli: Command, index: Path):
         _, *rows = cli("search", index, "hotel", "--exclude", "disco", "--explain", "--json").rows
         assert {row["doc_id"]: row["decisive"] for row in rows} == {
-            "calm": "hotel garden- without+ noise.",
-            "loud": "hotel.",
+            "calm": "No disco here.",
+            "loud": "The disco opens at ten.",
             "car": "hotel sea- with+ parking.",
         }
 
@@ -243,6 +295,9 @@ class TestExplain:
         (("--hard",), "mode hard needs something to exclude or require"),
         (("--exclude", " "), "exclude and require take phrases, got '"),
         (("--require", ""), "exclude and require take phrases, got '"),
+        (("--verify", -1), "verify must not be negative, got -1"),
+        (("--verify", 5, "--policy", "seq"), "takes no account of a verifier's word"),
+        (("--verify", 0, "--hard", "--exclude", "x"), "mode hard has passages read"),
         (("--max-risk", 1.5), "max_risk is a probability from 0 to 1, got 1.5"),
         (("--max-risk", -1), "max_risk is a probability from 0 to 1, got -1"),
         (("--max-risk", 0.5), "max_risk needs a calibrated model"),

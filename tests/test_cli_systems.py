@@ -133,6 +133,8 @@ CODER_ONLY: dict[str, Sequence[object]] = {
     "--require": ("--require", "garden"),
     "--max-risk": ("--max-risk", 0.5),
     "--verify": ("--verify", 3),
+    "--verify ": ("--verify", 0),
+    "--verifier": ("--verifier", "folder"),
     "--hybrid": ("--hybrid",),
 }
 

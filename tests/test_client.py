@@ -36,6 +36,7 @@ from coder_ir.errors import (
 )
 from coder_ir.stores import SqliteStore
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.serve.fake_server import WORDS
 from tests.serve.live import Server, fake_server
 
@@ -50,7 +51,7 @@ ODD_IDS = ["a%2Fb", "%00", "..", ".", "a/../b", "a\nb", "a b", "ä", "a?b#c", "/
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder: Path = tmp_path_factory.mktemp("served") / "index"
-    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as own:
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder), verifier=FakeVerifier()) as own:
         own.add(HOTELS)
     with fake_server(folder) as running:
         yield running
@@ -64,7 +65,9 @@ def client(server: Server) -> Iterator[Client]:
 
 @pytest.fixture
 def own(tmp_path: Path) -> Iterator[Retriever]:
-    with Retriever(FakeEncoder(WORDS), SqliteStore(tmp_path / "own")) as retriever:
+    with Retriever(
+        FakeEncoder(WORDS), SqliteStore(tmp_path / "own"), verifier=FakeVerifier()
+    ) as retriever:
         retriever.add(HOTELS)
         yield retriever
 
@@ -82,6 +85,9 @@ def own(tmp_path: Path) -> Iterator[Retriever]:
         {"where": ["stars>3", Condition("stars", "in", (4, 5))]},
         {"exclude": ["club"], "require": ["garden"], "mode": "hard"},
         {"explain": True, "n": 2},
+        {"exclude": ["garden"]},
+        {"exclude": ["garden"], "verify": 1},
+        {"exclude": ["garden"], "verify": 0},
     ],
     ids=repr,
 )

@@ -1,13 +1,16 @@
 """From a policy's order to a ranking: what is dropped, and what is told of hits; all by hand."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
+import pytest
 
-from coder_ir.policies import Sequential, TopicalOnly
+from coder_ir.policies import Auto, Sequential, TopicalOnly
 from coder_ir.searching import assemble, decide
-from coder_ir.types import Candidates, Constraint, Order, Policy, Ranking, Scores, Verdict
+from coder_ir.types import Candidates, Constraint, Order, Policy, Ranking, Scores, Span, Verdict
 from tests.bar_pool import BARRED, WHOLE, fetch, pool_of
+from tests.fake_verifier import satisfying, violating
 
 
 def kept(order: Order) -> list[int]:
@@ -22,41 +25,32 @@ def decided(
     pool: Candidates,
     *,
     policy: Policy | None = None,
-    refused: Sequence[bool] = (False, False, False),
     risk: Sequence[float] | None = None,
     max_risk: float = 1.0,
 ) -> Order:
-    """By default in the topical order, with nothing refused and no risk known."""
+    """By default in the topical order, with no risk known."""
     return decide(
         (policy or TopicalOnly()).order(pool),
         pool,
-        refused=np.array(refused),
         risk=None if risk is None else np.array(risk),
         max_risk=max_risk,
     )
 
 
 class TestDecide:
-    WORDS = "Filtered, since it affirms an excluded phrase or lacks a required one."
-
-    def test_with_nothing_refused_the_policys_order_is_left_alone(self):
+    def test_without_a_risk_the_policys_order_is_left_alone(self):
         pool = pool_of(breach=[1, 1, 1])
         order = decided(pool)
         assert (order.kept, dropped(order)) == (TopicalOnly().order(pool).kept, [])
 
-    def test_what_is_refused_is_dropped_with_the_reason(self):
-        order = decided(pool_of(), refused=[False, True, False])
-        assert dropped(order) == [(1, self.WORDS)]
-        assert kept(order) == [0, 2]
-
     def test_what_stays_keeps_order_score_and_reason(self):
         pool = pool_of(topical=[0.7, 0.9, 0.8])
-        order = decided(pool, refused=[False, True, False])
+        order = decided(pool, risk=[0, 1, 0], max_risk=0.5)
         assert kept(order) == [2, 0]
         assert list(order.kept) == [v for v in TopicalOnly().order(pool).kept if v.position != 1]
 
     def test_what_goes_keeps_its_score(self):
-        order = decided(pool_of(), refused=[False, True, False])
+        order = decided(pool_of(), risk=[0, 1, 0], max_risk=0.5)
         assert [verdict.score for verdict in order.dropped] == [0.8]
 
     def test_a_risk_above_the_limit_is_dropped_with_both_numbers(self):
@@ -74,16 +68,9 @@ class TestDecide:
     def test_a_limit_of_zero_keeps_what_cannot_break_anything(self):
         assert kept(decided(pool_of(), risk=[0, 0.01, 0], max_risk=0)) == [0, 2]
 
-    def test_a_refusal_is_named_before_a_risk(self):
-        order = decided(pool_of(), refused=[True, False, False], risk=[0.9, 0.9, 0], max_risk=0.4)
-        assert dropped(order) == [
-            (0, self.WORDS),
-            (1, "Filtered, since its risk of 0.90 is above 0.4."),
-        ]
-
     def test_what_is_dropped_goes_by_score_and_then_by_id(self):
         pool = pool_of(topical=[0.7, 0.9, 0.9])
-        assert [i for i, _ in dropped(decided(pool, refused=[True] * 3))] == [1, 2, 0]
+        assert [i for i, _ in dropped(decided(pool, risk=[1, 1, 1], max_risk=0))] == [1, 2, 0]
 
     def test_what_the_policy_dropped_stays_dropped_for_the_policys_reason(self):
         pool = Candidates(
@@ -92,11 +79,14 @@ class TestDecide:
             np.array([0.9, 0.8, 0.7]),
             np.array([0.1, 0.5, 0.6]),
         )
-        order = decided(pool, policy=Sequential(), refused=[True, True, False])
+        order = decided(pool, policy=Sequential(), risk=[1, 1, 0], max_risk=0.5)
         assert kept(order) == [2]
-        (by_mode, by_policy) = order.dropped  # best first
+        (by_risk, by_policy) = order.dropped  # best first
         assert by_policy == Sequential().order(pool).dropped[0]
-        assert (by_mode.position, by_mode.reason) == (1, self.WORDS)
+        assert (by_risk.position, by_risk.reason) == (
+            1,
+            "Filtered, since its risk of 1.00 is above 0.5.",
+        )
 
 
 ORDER = Order([Verdict(1, 0.8, "First."), Verdict(0, 0.7, "Second.")], [Verdict(2, 0.1, "Gone.")])
@@ -108,9 +98,10 @@ def assembled(
     *,
     k: int = 10,
     risk: Scores | None = None,
+    policy: Policy | None = None,
 ) -> Ranking:
-    pool = pool or pool_of()
-    return assemble("hotel", TopicalOnly(), pool, order, k=k, risk=risk, fetch=fetch)
+    pool, policy = pool or pool_of(), policy or TopicalOnly()
+    return assemble("hotel", policy, pool, order, k=k, risk=risk, fetch=fetch)
 
 
 class TestAssemble:
@@ -172,3 +163,39 @@ class TestAssemble:
         pool = pool_of(constraint=None)
         ranking = assembled(pool)
         assert ranking.constraint == Constraint(0.0)
+
+
+BELOW = Span(8, 29)  # of bar's title and text: "There is a bar below."
+
+
+class TestReadings:
+    POOL = replace(pool_of(), readings=[violating(BELOW), satisfying(), None])
+
+    def test_a_hit_has_what_was_read_of_its_passage(self):
+        hits = {hit.doc_id: hit for hit in assembled(self.POOL)}
+        assert (hits["bar"].reading, hits["calm"].reading) == (violating(BELOW), satisfying())
+
+    def test_the_decisive_sentence_is_cut_from_the_passage(self):
+        hits = {hit.doc_id: hit for hit in assembled(self.POOL)}
+        assert (hits["bar"].decisive, hits["calm"].decisive) == ("There is a bar below.", "")
+
+    def test_under_a_policy_that_uses_readings_the_reason_is_for_people(self):
+        hits = {hit.doc_id: hit for hit in assembled(self.POOL, policy=Auto())}
+        assert hits["bar"].reason == "Goes against “no bar”: “There is a bar below.”"
+        assert hits["bar"].scoring == "Second."
+
+    @pytest.mark.parametrize("policy", [TopicalOnly(), Auto(uses_readings=False)], ids=["t", "a"])
+    def test_under_another_it_is_the_policys_own(self, policy: Policy):
+        for hit, verdict in zip(assembled(policy=policy), ORDER.kept, strict=True):
+            assert (hit.reason, hit.scoring) == (verdict.reason, verdict.reason)
+
+    def test_a_pool_that_nobody_read_has_no_readings(self):
+        assert {hit.reading for hit in assembled()} == {None}
+
+    def test_where_words_had_a_part_the_scoring_says_so_and_the_hit_shows_the_cosine(self):
+        pool = replace(pool_of(), cosine=np.array([0.4, 0.5, 0.6]))
+        calm = assembled(pool)[0]
+        assert calm.topical == 0.5
+        assert calm.scoring == (
+            "First. Topical: cosine 0.500, taken as 0.800 after words and vectors."
+        )

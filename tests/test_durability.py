@@ -21,6 +21,7 @@ from coder_ir.errors import StoreError
 from coder_ir.stores import SqliteStore
 from coder_ir.stores.sqlite.store import FILE
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.small_disk import small_disk
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
@@ -29,7 +30,11 @@ NOBODY = 65534
 
 
 def open_retriever(folder: Path, *, read_only: bool = False) -> Retriever:
-    return Retriever(FakeEncoder(WORDS, limit=4), SqliteStore(folder, read_only=read_only))
+    return Retriever(
+        FakeEncoder(WORDS, limit=4),
+        SqliteStore(folder, read_only=read_only),
+        verifier=FakeVerifier(),
+    )
 
 
 def documents(count: int = 600, *, padding: int = 0) -> list[Document]:

@@ -1,11 +1,11 @@
 """Retriever with constraints, stated in the query or beside it; scores worked out by hand.
 
 The fake encoder gives `without` and `with` an axis of their own, as a stand-in for one that has
-learnt what they mean.
+learnt what they mean. It knows no disco, of which only the fake verifier reads.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
 
@@ -15,13 +15,14 @@ import pytest
 from coder_ir import Document, Retriever
 from coder_ir.calibration import Calibration, Logistic
 from coder_ir.errors import InvalidValue
-from coder_ir.text import split_sentences
 from coder_ir.policies import POLICIES, Auto
 from coder_ir.policies.auto import floor_of
 from coder_ir.searching import SearchOptions
 from coder_ir.stores import SqliteStore
-from coder_ir.types import Constraint, Ranking
+from coder_ir.text import split_sentences
+from coder_ir.types import Constraint, Hit, Ranking
 from tests.conftest import FakeEncoder, FakeParser
+from tests.fake_verifier import FakeVerifier
 
 WORDS = ["hotel", "garden", "sea", "without", "with"]
 HOTELS = [
@@ -36,21 +37,29 @@ ALIKE = [
 # A loss is how far s_T + s_C - 0.1 x breach is behind the best, if all of a constraint counts.
 PLAIN = Auto(strength=1.0, unnamed=1.0, exclusion=0.1, firmness=10.0)
 AFFIRMS = "Filtered, since it affirms an excluded phrase or lacks a required one."
-# A risk of 1/4 without a breach, 3/4 with half of one, which is what words alone make.
+# A risk of 1/4 without a breach.
 CALIBRATION = Calibration(Logistic((0.0, 0.0, 4 * log(3)), -log(3)))
 
 
 @pytest.fixture
 def hotels(tmp_path: Path) -> Iterator[Retriever]:
     store = SqliteStore(tmp_path / "index")
-    with Retriever(FakeEncoder(WORDS), store, parser=FakeParser()) as opened:
+    with Retriever(
+        FakeEncoder(WORDS), store, parser=FakeParser(), verifier=FakeVerifier()
+    ) as opened:
         opened.add(HOTELS)
         yield opened
 
 
 @pytest.fixture
 def calibrated(hotels: Retriever) -> Retriever:
-    return Retriever(hotels.encoder, hotels.store, calibration=CALIBRATION, parser=FakeParser(0.6))
+    return Retriever(
+        hotels.encoder,
+        hotels.store,
+        calibration=CALIBRATION,
+        parser=FakeParser(0.6),
+        verifier=FakeVerifier(),
+    )
 
 
 def ids(ranking: Ranking) -> list[str]:
@@ -71,12 +80,17 @@ def floor_and_gap(ranking: Ranking) -> tuple[float, float]:
 
 
 def kept(ranking: Ranking, losses: dict[str, float]) -> dict[str, float]:
-    """The scores that `PLAIN` leaves of the topical ones at these losses."""
+    """The scores that `PLAIN` makes of the topical ones at these losses and what was read."""
     floor, gap = floor_and_gap(ranking)
-    return {
-        hit.doc_id: floor + (hit.topical - floor) * exp(-PLAIN.firmness * losses[hit.doc_id] / gap)
-        for hit in ranking
-    }
+
+    def share(hit: Hit) -> float:
+        left = exp(-PLAIN.firmness * losses[hit.doc_id] / gap)
+        if hit.reading is None:
+            return left
+        denied = PLAIN.denial * hit.reading.violates
+        return left * (1 - denied) + PLAIN.affirmation * hit.reading.satisfies
+
+    return {hit.doc_id: floor + (hit.topical - floor) * share(hit) for hit in ranking}
 
 
 def losses_of(ranking: Ranking) -> dict[str, float]:
@@ -95,37 +109,60 @@ class TestExclude:
     def test_a_document_that_affirms_the_phrase_falls(self, hotels: Retriever):
         ranking = hotels.search("hotel", exclude=["disco"], policy=PLAIN)
         assert ids(ranking) == ["calm", "loud", "car"]
-        # The compatibility query is hotel + without: loud 1 + .707 - .1 x .5, calm .707 + 1,
-        # car .707 + .5; only loud affirms a disco, in words, for the encoder knows none.
-        losses = {"calm": 0, "loud": 0.05, "car": 0.5}
+        # The compatibility query is hotel + without: loud 1 + .707, calm .707 + 1, car .707 + .5.
+        losses = {"calm": 0, "loud": 0, "car": 0.5}
+        assert by_id(ranking) == pytest.approx(kept(ranking, losses), abs=1e-3)
+        readings = {hit.doc_id: hit.reading for hit in ranking}
+        assert {doc_id: said and said.violates for doc_id, said in readings.items()} == {
+            "calm": 0.06,
+            "loud": 0.9,
+            "car": 0.1,
+        }
+
+    def test_unread_it_falls_by_the_vectors_alone(self, hotels: Retriever):
+        ranking = hotels.search("hotel", exclude=["disco"], policy=PLAIN, verify=0)
+        assert {hit.reading for hit in ranking} == {None}
+        losses = {"calm": 0, "loud": 0, "car": 0.5}
         assert by_id(ranking) == pytest.approx(kept(ranking, losses), abs=1e-3)
 
     def test_a_document_about_the_phrase_falls_even_where_it_denies_it(self, hotels: Retriever):
         hotels.add([Document("inland", "hotel. No sea at all.")])
-        ranking = hotels.search("hotel", exclude=["sea"], policy=replace(PLAIN, rivalry=0))
+        ranking = hotels.search("hotel", exclude=["sea"], policy=PLAIN, verify=0)
         losses, best = losses_of(ranking), ranking[0].topical + ranking[0].compatibility
         lost = {
             hit.doc_id: best - losses[hit.doc_id] - hit.topical - hit.compatibility
             for hit in ranking
         }
-        # Half of how far a cosine of .707 is from .5 to 1, and half for car's word.
-        about = 0.5 * (0.7071 - 0.5) / 0.5
+        about = (0.7071 - 0.5) / 0.5  # how far a cosine of .707 is from .5 to 1
         assert lost == pytest.approx(
-            {"loud": 0, "calm": 0, "inland": -0.1 * about, "car": -0.1 * (0.5 + about)}, abs=1e-3
+            {"loud": 0, "calm": 0, "inland": -0.1 * about, "car": -0.1 * about}, abs=1e-3
         )
 
-    def test_it_falls_by_the_words_alone_where_the_encoder_does_not_know_them(
+    def test_read_it_rises_above_one_that_affirms_it(self, hotels: Retriever):
+        hotels.add([Document("inland", "hotel sea-. No sea at all.")])
+        hotels.add([Document("beach", "hotel sea-. The sea is near.")])
+        unread = ids(hotels.search("hotel", exclude=["sea"], verify=0))
+        assert unread.index("beach") < unread.index("inland")  # equal scores go by id
+        found = ids(hotels.search("hotel", exclude=["sea"]))
+        assert found.index("inland") < found.index("beach")
+
+    def test_it_falls_by_what_is_read_where_the_encoder_does_not_know_the_word(
         self, hotels: Retriever
     ):
         hotels.add(ALIKE)
         assert ids(hotels.search("hotel sea", k=2)) == ["a", "b"]
-        ranking = hotels.search("hotel sea", k=2, exclude=["disco"])
-        assert ids(ranking) == ["b", "a"]
+        found = ids(hotels.search("hotel sea", exclude=["disco"]))
+        assert found.index("b") < found.index("a")
 
-    def test_the_reason_says_what_it_cost(self, hotels: Retriever):
+    def test_the_reason_quotes_what_decided_and_the_scoring_says_what_it_cost(
+        self, hotels: Retriever
+    ):
         loud = hotels.search("hotel", exclude=["disco"], policy=PLAIN)[1]
-        words = f"lowered to {loud.score:.3f} by compatibility 0.707 and 0.50 of what is ruled out"
-        assert words in loud.reason
+        assert loud.reason == "Goes against “no disco”: “The disco opens at ten.”"
+        assert loud.scoring == (
+            f"Topic 1.000, now {loud.score:.3f} by compatibility 0.707, "
+            "read as satisfying 0.06, violating 0.90."
+        )
 
     def test_soft_mode_filters_nothing(self, hotels: Retriever):
         assert hotels.search("hotel", exclude=["disco"]).filtered == ()
@@ -175,11 +212,12 @@ class TestExclude:
 
 class TestRequire:
     def test_a_document_that_has_the_phrase_rises(self, hotels: Retriever):
+        assert ids(hotels.search("hotel")) == ["loud", "calm", "car"]
         ranking = hotels.search("hotel", require=["parking"], policy=PLAIN)
-        assert ids(ranking) == ["car", "loud", "calm"]
-        # The compatibility query is hotel + with: car .707 + 1 - .1 x .5, loud 1 + .707 - .1,
-        # calm .707 + .5 - .1; only car has parking, in words.
-        losses = {"car": 0, "loud": 0.05, "calm": 0.55}
+        assert ids(ranking) == ["loud", "car", "calm"]
+        # The compatibility query is hotel + with: car .707 + 1, loud 1 + .707, calm .707 + .5;
+        # by the vectors all of them lack parking, of which the encoder knows nothing.
+        losses = {"car": 0, "loud": 0, "calm": 0.5}
         assert by_id(ranking) == pytest.approx(kept(ranking, losses), abs=1e-3)
 
     def test_hard_mode_drops_what_lacks_it(self, hotels: Retriever):
@@ -208,27 +246,34 @@ class TestRisk:
     def test_a_limit_of_one_needs_no_calibration(self, hotels: Retriever):
         assert len(hotels.search("hotel", exclude=["disco"], max_risk=1)) == 3
 
-    def test_a_calibrated_model_gives_each_hit_its_risk(self, calibrated: Retriever):
+    def test_a_hit_that_was_read_has_the_risk_that_was_read(self, calibrated: Retriever):
         ranking = calibrated.search("hotel", exclude=["disco"])
         risk = {hit.doc_id: hit.risk for hit in ranking}
-        assert risk == pytest.approx({"calm": 0.25, "loud": 0.75, "car": 0.25})
+        assert risk == pytest.approx({"calm": 0.05, "loud": 0.95, "car": 0.25})
+
+    def test_unread_a_calibrated_model_gives_each_hit_its_risk(self, calibrated: Retriever):
+        ranking = calibrated.search("hotel", exclude=["sea"], verify=0)
+        risk = {hit.doc_id: hit.risk for hit in ranking}
+        odds = 3 ** (4 * (0.7071 - 0.5) / 0.5 - 1)  # car is as near to the sea as .707
+        expected = {"calm": 0.25, "loud": 0.25, "car": odds / (1 + odds)}
+        assert risk == pytest.approx(expected, abs=1e-3)
 
     def test_a_constraint_that_the_query_states_counts_in_full(self, calibrated: Retriever):
         ranking = calibrated.search("hotel without disco")
         assert ranking.constraint.probability == 0.6
         risk = {hit.doc_id: hit.risk for hit in ranking}
-        assert risk == pytest.approx({"calm": 0.25, "loud": 0.75, "car": 0.25})
+        assert risk == pytest.approx({"calm": 0.05, "loud": 0.95, "car": 0.25})
 
     def test_what_is_riskier_than_the_limit_is_filtered_with_both_numbers(
         self, calibrated: Retriever
     ):
         ranking = calibrated.search("hotel", exclude=["disco"], max_risk=0.5)
         assert ids(ranking) == ["calm", "car"]
-        assert gone(ranking) == [("loud", "Filtered, since its risk of 0.75 is above 0.5.")]
-        assert ranking.filtered[0].risk == pytest.approx(0.75)
+        assert gone(ranking) == [("loud", "Filtered, since its risk of 0.95 is above 0.5.")]
+        assert ranking.filtered[0].risk == pytest.approx(0.95)
 
     def test_a_limit_all_stay_under_changes_nothing(self, calibrated: Retriever):
-        loose = calibrated.search("hotel", exclude=["disco"], max_risk=0.8)
+        loose = calibrated.search("hotel", exclude=["disco"], max_risk=0.96)
         assert loose == calibrated.search("hotel", exclude=["disco"])
 
 
@@ -236,14 +281,30 @@ class TestExplain:
     def test_nobody_asked_and_no_sentence_is_named(self, hotels: Retriever):
         assert {hit.decisive for hit in hotels.search("hotel")} == {""}
 
-    def test_the_sentence_without_which_compatibility_differs_most_is_named(
+    def test_unread_the_sentence_without_which_compatibility_differs_most_is_named(
         self, hotels: Retriever
     ):
-        ranking = hotels.search("hotel", exclude=["disco"], explain=True)
+        ranking = hotels.search("hotel", exclude=["disco"], explain=True, verify=0)
         assert {hit.doc_id: hit.decisive for hit in ranking} == {
             "loud": "hotel.",
             "calm": "hotel garden- without+ noise.",
             "car": "hotel sea- with+ parking.",
+        }
+
+    def test_read_it_is_the_one_that_the_verifier_names(self, hotels: Retriever):
+        ranking = hotels.search("hotel", exclude=["disco"], explain=True)
+        assert {hit.doc_id: hit.decisive for hit in ranking} == {
+            "loud": "The disco opens at ten.",
+            "calm": "No disco here.",
+            "car": "hotel sea- with+ parking.",  # which is silent on it
+        }
+
+    def test_what_the_verifier_names_is_there_unasked(self, hotels: Retriever):
+        ranking = hotels.search("hotel", exclude=["disco"])
+        assert {hit.doc_id: hit.decisive for hit in ranking} == {
+            "loud": "The disco opens at ten.",
+            "calm": "No disco here.",
+            "car": "",
         }
 
     def test_it_need_not_be_the_first(self, hotels: Retriever):
@@ -256,7 +317,7 @@ class TestExplain:
     def test_it_is_a_sentence_of_the_passage(self, tmp_path: Path, policy: str):
         text = "hotel here. Two words. sea here. A garden. hotel without+ noise."
         encoder, store = FakeEncoder(WORDS, limit=6), SqliteStore(tmp_path / "i")
-        with Retriever(encoder, store, parser=FakeParser()) as retriever:
+        with Retriever(encoder, store, parser=FakeParser(), verifier=FakeVerifier()) as retriever:
             retriever.add([Document("long", text), *HOTELS])
             for hit in retriever.search("hotel without disco", policy=policy, explain=True):
                 assert hit.decisive in split_sentences(hit.passage_text)
@@ -293,7 +354,9 @@ class TestConstraint:
 
     def test_an_empty_index_shows_it_as_well(self, tmp_path: Path):
         store = SqliteStore(tmp_path / "empty")
-        with Retriever(FakeEncoder(WORDS), store, parser=FakeParser()) as retriever:
+        with Retriever(
+            FakeEncoder(WORDS), store, parser=FakeParser(), verifier=FakeVerifier()
+        ) as retriever:
             ranking = retriever.search("hotel without disco", explain=True)
         assert (ranking.hits, ranking.constraint.excluded) == ((), ("disco",))
 
@@ -303,7 +366,8 @@ class TestConstraint:
 
     def test_a_detected_constraint_lowers_what_affirms_it(self, hotels: Retriever):
         hotels.add(ALIKE)
-        assert ids(hotels.search("hotel sea without disco", k=4))[:2] == ["b", "a"]
+        found = ids(hotels.search("hotel sea without disco"))
+        assert found.index("b") < found.index("a")
 
 
 @dataclass(frozen=True)
@@ -326,7 +390,7 @@ class Case:
 )
 def test_the_topical_policy_is_never_touched_by_a_constraint(hotels: Retriever, case: Case):
     parser = hotels.parser if case.reads else None
-    retriever = Retriever(hotels.encoder, hotels.store, parser=parser)
+    retriever = Retriever(hotels.encoder, hotels.store, parser=parser, verifier=FakeVerifier())
     ranking = retriever.search(
         case.query, policy="topical", exclude=case.exclude, require=case.require
     )

@@ -8,6 +8,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Constraint, Document
 from tests.conftest import FakeEncoder, FakeParser
+from tests.fake_verifier import FakeVerifier
 
 
 @pytest.mark.parametrize(
@@ -93,7 +94,9 @@ class Words:
 @pytest.fixture
 def both(tmp_path, encoder: FakeEncoder):
     store = SqliteStore(tmp_path / "index")
-    with Retriever(encoder, store, lexical=Words(DOCUMENTS), parser=FakeParser()) as opened:
+    with Retriever(
+        encoder, store, lexical=Words(DOCUMENTS), parser=FakeParser(), verifier=FakeVerifier()
+    ) as opened:
         opened.add(DOCUMENTS)
         yield opened
 
@@ -114,7 +117,9 @@ def test_conditions_come_before_the_cut_of_what_words_find(tmp_path, encoder: Fa
     texts = [Document(f"other{i}", "XR-500", metadata={"stars": 5}) for i in range(5)]
     texts += [Document(f"plain{i}", "hotel sea", metadata={"stars": 3}) for i in range(5)]
     texts += [Document("wanted", "XR-500 club", metadata={"stars": 3})]
-    with Retriever(encoder, SqliteStore(tmp_path / "index"), lexical=Words(texts)) as retriever:
+    with Retriever(
+        encoder, SqliteStore(tmp_path / "index"), lexical=Words(texts), verifier=FakeVerifier()
+    ) as retriever:
         retriever.add(texts)
         found = retriever.search("XR-500", 2, n=2, policy="topical", where=["stars=3"])
         assert "wanted" in {hit.doc_id for hit in found}
@@ -123,11 +128,13 @@ def test_conditions_come_before_the_cut_of_what_words_find(tmp_path, encoder: Fa
 def test_a_hit_shows_its_true_cosine_and_says_what_words_made_of_it(both):
     plain = {
         hit.doc_id: hit.topical
-        for hit in Retriever(both.encoder, both.store).search("XR-500", 3, policy="topical")
+        for hit in Retriever(both.encoder, both.store, verifier=FakeVerifier()).search(
+            "XR-500", 3, policy="topical"
+        )
     }
     for hit in both.search("XR-500", 3, policy="topical"):
         assert hit.topical == plain[hit.doc_id]
-        assert f"cosine {hit.topical:.3f}, taken as {hit.score:.3f}" in hit.reason
+        assert f"cosine {hit.topical:.3f}, taken as {hit.score:.3f}" in hit.scoring
 
 
 def test_an_excluded_word_does_not_bring_its_document_back(both):
@@ -148,6 +155,7 @@ def indexed(tmp_path, encoder: FakeEncoder, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("coder_ir.retriever.load_encoder", lambda *a, **k: encoder)
     monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda *a: None)
     monkeypatch.setattr("coder_ir.retriever.load_parser", lambda encoder: FakeParser())
+    monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda name, *, threads: FakeVerifier())
     return lambda **how: Retriever.open(tmp_path / "index", hybrid=True, **how)
 
 
@@ -173,7 +181,7 @@ def test_counts_are_kept_beside_the_index_and_read_again(indexed, tmp_path, monk
 
 
 def test_a_read_only_index_is_counted_in_memory(indexed, tmp_path, encoder):
-    with Retriever(encoder, SqliteStore(tmp_path / "index")) as plain:
+    with Retriever(encoder, SqliteStore(tmp_path / "index"), verifier=FakeVerifier()) as plain:
         plain.add(DOCUMENTS)
     with indexed(read_only=True) as retriever:
         assert retriever.search("xr 500", 1, policy="topical")[0].doc_id == "code"

@@ -30,6 +30,7 @@ from coder_ir.stores import SqliteStore
 from coder_ir.types import Json, Span
 from coder_ir.vectors import best_first
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
 HOTELS = [
@@ -58,7 +59,9 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> int:
 @pytest.fixture
 def splitting(tmp_path: Path) -> Iterator[Retriever]:
     """Passages of five words."""
-    with Retriever(FakeEncoder(WORDS, limit=5), SqliteStore(tmp_path / "index")) as opened:
+    with Retriever(
+        FakeEncoder(WORDS, limit=5), SqliteStore(tmp_path / "index"), verifier=FakeVerifier()
+    ) as opened:
         yield opened
 
 
@@ -521,7 +524,9 @@ def test_a_shorter_version_leaves_no_old_passage_behind(splitting):
 
 def test_a_document_of_one_megabyte_is_stored_whole(tmp_path):
     text = "word " * 209_715 + "sea"  # 1 MB
-    with Retriever(FakeEncoder(WORDS, limit=400), SqliteStore(tmp_path / "index")) as retriever:
+    with Retriever(
+        FakeEncoder(WORDS, limit=400), SqliteStore(tmp_path / "index"), verifier=FakeVerifier()
+    ) as retriever:
         retriever.add([Document("big", text), Document("small", "hotel")])
         hit = retriever.search("sea", k=1)[0]
         assert (hit.doc_id, hit.text == text) == ("big", True)
@@ -529,7 +534,9 @@ def test_a_document_of_one_megabyte_is_stored_whole(tmp_path):
 
 def test_a_text_of_200_pages_is_found_by_a_word_on_its_last_page(tmp_path):
     text = " ".join(["hotel"] * 99_900 + ["club"] + ["filler"] * 99)
-    with Retriever(FakeEncoder(WORDS, limit=300), SqliteStore(tmp_path / "index")) as retriever:
+    with Retriever(
+        FakeEncoder(WORDS, limit=300), SqliteStore(tmp_path / "index"), verifier=FakeVerifier()
+    ) as retriever:
         retriever.add([Document("book", text), Document("leaf", "hotel sea")])
         hit = retriever.search("club", k=1)[0]
         assert (hit.doc_id, hit.passage.number) == ("book", 333)
@@ -546,7 +553,7 @@ def other_model() -> FakeEncoder:
 def test_an_index_of_another_model_is_refused_and_both_are_named(hotels, tmp_path):
     store = SqliteStore(tmp_path / "index")
     with pytest.raises(ModelMismatch, match=r"built with model 'fake' .* not 'other'"):
-        Retriever(other_model(), store)
+        Retriever(other_model(), store, verifier=FakeVerifier())
     store.close()
 
 
@@ -600,12 +607,16 @@ def test_documents_rank_the_same_whether_they_came_in_bulk_or_one_at_a_time(tmp_
 
 
 def test_an_index_nobody_added_to_takes_any_model(retriever, tmp_path):
-    with Retriever(other_model(), SqliteStore(tmp_path / "index")) as other:
+    with Retriever(
+        other_model(), SqliteStore(tmp_path / "index"), verifier=FakeVerifier()
+    ) as other:
         assert len(other) == 0
 
 
 def test_a_model_that_came_second_to_a_new_index_may_not_add(retriever, tmp_path):
-    with Retriever(other_model(), SqliteStore(tmp_path / "index")) as second:
+    with Retriever(
+        other_model(), SqliteStore(tmp_path / "index"), verifier=FakeVerifier()
+    ) as second:
         retriever.add(HOTELS[:1])
         with pytest.raises(ModelMismatch, match=r"built with model 'fake' .* not 'other'"):
             second.add(HOTELS[1:])
@@ -613,7 +624,9 @@ def test_a_model_that_came_second_to_a_new_index_may_not_add(retriever, tmp_path
 
 
 def test_a_model_that_came_second_to_a_new_index_may_not_search(retriever, tmp_path):
-    with Retriever(other_model(), SqliteStore(tmp_path / "index")) as second:
+    with Retriever(
+        other_model(), SqliteStore(tmp_path / "index"), verifier=FakeVerifier()
+    ) as second:
         retriever.add(HOTELS)
         with pytest.raises(ModelMismatch, match=r"built with model 'fake' .* not 'other'"):
             second.search(QUERY)

@@ -1,6 +1,7 @@
 """What a pool is judged by: options, constraint, breach, risk; all worked out by hand."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import log
 
 import numpy as np
@@ -11,10 +12,10 @@ from coder_ir.errors import InvalidValue
 from coder_ir.policies import POLICIES, Sequential
 from coder_ir.searching import (
     SearchOptions,
-    affirmed,
     breaches,
+    check_query,
+    hard_checked,
     passage_texts,
-    refused,
     risks,
     stated,
 )
@@ -23,12 +24,15 @@ from coder_ir.types import (
     Candidates,
     Condition,
     Constraint,
-    Document,
+    Order,
     Passage,
+    Reading,
     Scores,
     Span,
+    Verdict,
 )
-from tests.bar_pool import BARRED, fetch, pool_of
+from tests.bar_pool import BARRED, DOCUMENTS, fetch, pool_of
+from tests.fake_verifier import FakeVerifier, satisfying, violating
 
 # Only the breach has a weight: a risk of 1/4 without one, 1/2 with half of one, 3/4 with all.
 BY_BREACH = Logistic((0.0, 0.0, 2 * log(3)), -log(3))
@@ -49,6 +53,11 @@ class TestOptions:
             ({"exclude": [7]}, "exclude and require take phrases, got 7"),
             ({"mode": "strict"}, "mode must be soft or hard, got 'strict'"),
             ({"mode": "hard"}, "mode hard needs something to exclude or require"),
+            (
+                {"mode": "hard", "exclude": ["bar"], "verify": 0},
+                "mode hard has passages read, which verify=0 switches off",
+            ),
+            ({"verify": -1}, "verify must not be negative, got -1"),
             ({"max_risk": -0.1}, "max_risk is a probability from 0 to 1, got -0.1"),
             ({"max_risk": 1.1}, "max_risk is a probability from 0 to 1, got 1.1"),
             ({"max_risk": float("nan")}, "max_risk is a probability from 0 to 1, got nan"),
@@ -76,6 +85,24 @@ class TestOptions:
         mine = Sequential(tau=0.9)
         assert SearchOptions(policy="union").chosen_policy is POLICIES["union"]
         assert SearchOptions(policy=mine).chosen_policy is mine
+
+    @pytest.mark.parametrize(
+        ("options", "depth", "pool"),
+        [
+            ({}, 20, 100),
+            ({"n": 5}, 20, 10),
+            ({"n": 5, "k": 2}, 20, 5),
+            ({"n": 5, "k": 8}, 20, 8),
+            ({"n": 5, "k": 2, "verify": 30}, 30, 30),
+            ({"n": 5, "k": 2, "verify": 0}, 0, 5),
+        ],
+        ids=str,
+    )
+    def test_the_pool_holds_what_is_shown_and_what_is_asked_to_be_read(
+        self, options: dict[str, int], depth: int, pool: int
+    ):
+        found = SearchOptions(**options)  # type: ignore[arg-type]
+        assert (found.depth, found.pool_size) == (depth, pool)
 
     def test_conditions_are_parsed_or_taken_as_they_are(self):
         four = Condition("stars", "=", (4,))
@@ -110,80 +137,52 @@ class TestStated:
         assert found == Constraint(1.0, ("bar", "stairs"), ("a lift", "parking"), "hotel")
 
 
-TEXTS = ("There is a bar below.", "No bar is near.", "The bus takes an hour.")
-
-
-class TestAffirmed:
-    def test_a_row_is_a_text_and_a_column_a_phrase(self):
-        found = affirmed(["wine bar", "bus"], TEXTS)
-        assert found.tolist() == [[0.5, 0], [0, 0], [0, 1]]
-
-    def test_without_phrases_or_texts_there_is_nothing_in_it(self):
-        assert affirmed([], TEXTS).shape == (3, 0)
-        assert affirmed(["bar"], []).shape == (0, 1)
-
-
 def likeness(*rows: Sequence[float]) -> Scores:
-    """Cosines, one row for each of the texts."""
+    """Cosines, one row for each text, one column for each phrase."""
     return np.array(rows, dtype=np.float64)
 
 
-UNLIKE = likeness([0.5], [0.5], [0.5])  # what two unrelated texts score
-
-
 class TestBreaches:
-    def test_half_of_it_is_what_a_text_says_in_words(self):
-        assert breaches(["bar"], [], TEXTS, UNLIKE).tolist() == [0.5, 0, 0]
-
-    def test_half_of_it_is_likeness_from_unrelated_to_the_same(self):
-        found = breaches(
-            ["bar"], [], ["The pub.", "An inn.", "A bus."], likeness([1], [0.75], [0.5])
-        )
-        assert found.tolist() == [0.5, 0.25, 0]
-
-    def test_a_text_that_says_it_and_is_all_about_it_breaches_wholly(self):
-        assert breaches(["bar"], [], TEXTS, likeness([1], [0.8], [0.6])) == pytest.approx(
-            [1, 0.3, 0.1]
-        )
+    def test_it_goes_from_what_unrelated_texts_score_to_the_same(self):
+        assert breaches(["bar"], likeness([1], [0.75], [0.5])).tolist() == [1, 0.5, 0]
 
     def test_less_likeness_than_unrelated_texts_have_is_none(self):
-        assert breaches(["bar"], [], TEXTS, likeness([-1], [0], [0.4])).tolist() == [0.5, 0, 0]
+        assert breaches(["bar"], likeness([-1], [0], [0.4])).tolist() == [0, 0, 0]
 
-    def test_a_text_that_lacks_what_is_required_breaches(self):
-        assert breaches([], ["bar"], TEXTS, UNLIKE).tolist() == [0.5, 1, 1]
-        assert breaches([], ["bar"], TEXTS, likeness([1], [1], [0.75])).tolist() == [0, 0.5, 0.75]
-
-    def test_part_of_an_excluded_phrase_is_no_breach(self):
-        assert breaches(["wine bar"], [], TEXTS, UNLIKE).tolist() == [0, 0, 0]
-
-    def test_part_of_a_required_phrase_is_part_of_what_is_asked(self):
-        assert breaches([], ["wine bar"], TEXTS, UNLIKE).tolist() == [0.75, 1, 1]
+    def test_a_text_that_is_unlike_what_is_required_breaches(self):
+        assert breaches([], likeness([1], [0.75], [0.5])).tolist() == [0, 0.5, 1]
 
     def test_the_worst_phrase_counts(self):
-        alike = likeness([0.5, 0.5], [0.9, 0.6], [0.6, 0.5])
-        assert breaches(["bar", "bus"], [], TEXTS, alike) == pytest.approx([0.5, 0.4, 0.5])
+        alike = likeness([0.5, 0.5], [0.9, 0.6], [0.6, 0.75])
+        assert breaches(["bar", "bus"], alike) == pytest.approx([0, 0.8, 0.5])
 
     def test_an_excluded_phrase_counts_as_much_as_it_is_trusted(self):
-        alike = likeness([0.5, 0.5], [0.9, 0.6], [0.6, 0.5])
-        found = breaches(["bar", "bus"], [], TEXTS, alike, trust=(0.5, 1.0))
-        assert found == pytest.approx([0.25, 0.2, 0.5])
+        alike = likeness([1, 0.5], [0.9, 0.6], [0.6, 0.75])
+        found = breaches(["bar", "bus"], alike, trust=(0.5, 1.0))
+        assert found == pytest.approx([0.5, 0.4, 0.5])
 
     def test_a_required_phrase_counts_wholly(self):
-        found = breaches(["garden"], ["bar"], TEXTS, likeness(*[[1, 0.5]] * 3), trust=(0.1,))
-        assert found == pytest.approx([0.5, 1, 1])
+        found = breaches(["garden"], likeness([1, 0.5], [1, 1]), trust=(0.1,))
+        assert found == pytest.approx([1, 0.1])
 
     def test_columns_are_excluded_and_then_required_phrases(self):
-        assert breaches(["garden"], ["bar"], TEXTS[:1], likeness([0.5, 1])).tolist() == [0]
-        assert breaches(["garden"], ["bar"], TEXTS[:1], likeness([1, 0.5])).tolist() == [0.5]
+        assert breaches(["garden"], likeness([0.5, 1])).tolist() == [0]
+        assert breaches(["garden"], likeness([1, 1])).tolist() == [1]
+        assert breaches(["garden"], likeness([0.5, 0.5])).tolist() == [1]
 
     def test_a_constraint_that_names_nothing_cannot_be_breached(self):
-        assert breaches([], [], TEXTS, np.zeros((3, 0))).tolist() == [0, 0, 0]
+        assert breaches([], np.zeros((3, 0))).tolist() == [0, 0, 0]
 
     def test_no_texts_have_no_breaches(self):
-        assert breaches(["bar"], [], [], np.zeros((0, 1))).tolist() == []
+        assert breaches(["bar"], np.zeros((0, 1))).tolist() == []
+
+    def test_the_likeness_stays_as_it_was(self):
+        alike = likeness([0.9, 0.6])
+        breaches(["bar"], alike, trust=(0.5,))
+        assert alike.tolist() == [[0.9, 0.6]]
 
 
-# The first sees the title of bar alone, which affirms nothing; the second a word of far.
+# The first sees the title of bar alone, the second a word of far.
 PARTS = Candidates(
     ["bar", "far"],
     [Passage(0, Span(0, 3)), Passage(1, Span(4, 7))],
@@ -196,40 +195,105 @@ def test_the_text_of_a_passage_is_cut_from_title_and_text_together():
     assert passage_texts(PARTS, fetch) == ["Old", "bus"]
 
 
-class TestRefused:
-    def refused(self, pool: Candidates, **options: Sequence[str]) -> list[bool]:
-        hard = SearchOptions(mode="hard", **options)  # type: ignore[arg-type]
-        return refused(pool, hard, fetch).tolist()
+def whole(doc_id: str) -> list[str]:
+    return [DOCUMENTS[doc_id].content]
 
-    def test_soft_mode_refuses_nothing_and_reads_nothing(self):
-        def unread(doc_ids: Sequence[str]) -> list[Document]:
-            raise AssertionError(doc_ids)
 
-        soft = SearchOptions(exclude=["bar"])
-        assert refused(pool_of(), soft, unread).tolist() == [False] * 3
+class TestHardMode:
+    """Over bar, calm and far, in this order."""
 
-    def test_what_affirms_an_excluded_phrase_is_refused(self):
-        assert self.refused(pool_of(), exclude=["bar"]) == [True, False, False]
+    ORDER = Order([Verdict(0, 0.9, "First."), Verdict(1, 0.8, "Then."), Verdict(2, 0.7, "Last.")])
+    WORDS = "Filtered, since it affirms an excluded phrase or lacks a required one."
 
-    def test_what_lacks_a_required_phrase_is_refused(self):
-        assert self.refused(pool_of(), require=["bar"]) == [False, True, True]
+    def checked(
+        self,
+        *,
+        pool: Candidates | None = None,
+        order: Order = ORDER,
+        k: int = 10,
+        **phrases: object,
+    ) -> tuple[list[int], list[int], FakeVerifier]:
+        """Positions kept and dropped, and the verifier that read."""
+        verifier = FakeVerifier()
+        options = SearchOptions(k, mode="hard", **phrases)  # type: ignore[arg-type]
+        found = hard_checked(order, pool or pool_of(), options, verifier, whole)
+        kept, dropped = ([one.position for one in side] for side in (found.kept, found.dropped))
+        return kept, dropped, verifier
+
+    def test_what_affirms_an_excluded_phrase_is_dropped(self):
+        assert self.checked(exclude=["bar"])[:2] == ([1, 2], [0])
+
+    def test_what_lacks_a_required_phrase_or_denies_it_is_dropped(self):
+        assert self.checked(require=["bar"])[:2] == ([0], [1, 2])
 
     def test_each_phrase_counts(self):
-        assert self.refused(pool_of(), exclude=["bus", "bar"]) == [True, False, True]
-        assert self.refused(pool_of(), exclude=["bus"], require=["bar"]) == [False, True, True]
-        assert self.refused(pool_of(), require=["bus", "bar"]) == [True, True, True]
+        assert self.checked(exclude=["bus", "bar"])[:2] == ([1], [0, 2])
+        assert self.checked(exclude=["bus"], require=["bar"])[:2] == ([0], [1, 2])
+        assert self.checked(require=["bus", "bar"])[:2] == ([], [0, 1, 2])
 
-    def test_half_of_a_phrase_holds_it_and_a_third_does_not(self):
-        assert self.refused(pool_of(), exclude=["wine bar"])[0]
-        assert not self.refused(pool_of(), require=["wine bar"])[0]
-        assert not self.refused(pool_of(), exclude=["red wine bar"])[0]
-        assert self.refused(pool_of(), require=["red wine bar"])[0]
-
-    def test_the_whole_document_is_read_whatever_the_passage(self):
-        assert self.refused(PARTS, exclude=["bar"]) == [True, False]
+    def test_each_phrase_is_asked_about_by_itself(self):
+        _, _, verifier = self.checked(exclude=["tram", "noise"], require=["bar"], k=1)
+        texts = [DOCUMENTS["bar"].content]
+        expected = [("without tram", texts), ("without noise", texts), ("with bar", texts)]
+        assert verifier.asked == expected
 
     def test_what_the_query_itself_excludes_is_not_looked_for(self):
-        assert self.refused(pool_of(constraint=BARRED), exclude=["tram"]) == [False] * 3
+        assert self.checked(pool=pool_of(constraint=BARRED), exclude=["tram"])[1] == []
+
+    def test_a_verdict_that_stays_is_as_it_was_and_one_that_goes_has_a_reason(self):
+        options = SearchOptions(mode="hard", exclude=["bar"])
+        found = hard_checked(self.ORDER, pool_of(), options, FakeVerifier(), whole)
+        assert list(found.kept) == list(self.ORDER.kept[1:])
+        assert list(found.dropped) == [Verdict(0, 0.9, self.WORDS)]
+
+    def test_reading_stops_after_k_documents_that_pass(self):
+        kept, dropped, verifier = self.checked(exclude=["bar"], k=1)
+        assert (kept, dropped) == ([1], [0])
+        assert verifier.read_texts == [DOCUMENTS["bar"].content, DOCUMENTS["calm"].content]
+
+    def test_a_document_is_read_once_whatever_its_passages(self):
+        order = Order([Verdict(0, 0.9, ""), Verdict(1, 0.8, ""), Verdict(2, 0.7, "")])
+        pool = pool_of("bar", "bar", "calm")
+        kept, dropped, verifier = self.checked(pool=pool, order=order, exclude=["bar"])
+        assert (kept, dropped) == ([2], [0, 1])
+        assert verifier.read_texts == [DOCUMENTS["bar"].content, DOCUMENTS["calm"].content]
+
+    @pytest.mark.parametrize(
+        ("phrases", "kept"), [({"exclude": ["bar"]}, []), ({"require": ["bus"]}, [0])], ids=str
+    )
+    def test_every_part_of_a_document_is_read_and_one_is_enough(
+        self, phrases: dict[str, list[str]], kept: list[int]
+    ):
+        parts = ["A room.", "There is a bar.", "The bus leaves at ten."]
+        options = SearchOptions(mode="hard", **phrases)  # type: ignore[arg-type]
+        order = Order(self.ORDER.kept[:1])
+        found = hard_checked(order, pool_of(), options, FakeVerifier(), lambda _: parts)
+        assert [one.position for one in found.kept] == kept
+
+    def test_what_was_dropped_before_stays_and_all_goes_by_score_and_id(self):
+        order = Order([Verdict(0, 0.7, ""), Verdict(2, 0.6, "")], [Verdict(1, 0.65, "Before.")])
+        kept, dropped, _ = self.checked(order=order, exclude=["bar", "bus"])
+        assert (kept, dropped) == ([], [0, 1, 2])
+
+    @pytest.mark.parametrize(("said", "passes"), [(0.5, False), (0.49, True)])
+    def test_half_a_chance_of_breaking_it_is_enough(self, said: float, passes: bool):
+        class Sure:
+            def read(self, query: str, passages: Sequence[str]) -> list[Reading]:
+                return [Reading(0.0, said, 1 - said, said) for _ in passages]
+
+        options = SearchOptions(mode="hard", exclude=["bar"])
+        found = hard_checked(self.ORDER, pool_of(), options, Sure(), whole)
+        assert bool(found.kept) == passes
+
+
+class TestCheckQuery:
+    def test_a_policy_that_takes_no_readings_cannot_be_asked_for_any(self):
+        with pytest.raises(InvalidValue, match="policy seq takes no account of a verifier's word"):
+            check_query("hotel", SearchOptions(policy="seq", verify=5), "the query")
+
+    @pytest.mark.parametrize("verify", [None, 0])
+    def test_any_policy_goes_without_a_named_depth(self, verify: int | None):
+        check_query("hotel", SearchOptions(policy="seq", verify=verify), "the query")
 
 
 class TestRisks:
@@ -257,3 +321,15 @@ class TestRisks:
 
     def test_a_pool_whose_words_nobody_read_has_no_breach(self):
         assert risks(pool_of(), CALIBRATION) == pytest.approx([1 / 4] * 3)
+
+    def test_a_passage_that_was_read_has_the_risk_that_was_read(self):
+        pool = replace(pool_of(breach=[1, 1, 1]), readings=[None, violating(), satisfying()])
+        assert risks(pool, CALIBRATION) == pytest.approx([0.75, 0.95, 0.05])
+
+    def test_a_doubtful_constraint_lowers_that_risk_too(self):
+        pool = pool_of(constraint=Constraint(STATED / 5))
+        pool = replace(pool, readings=[None, violating(), None])
+        assert risks(pool, CALIBRATION) == pytest.approx([0.05, 0.19, 0.05])
+
+    def test_without_calibration_a_reading_gives_no_risk(self):
+        assert risks(replace(pool_of(), readings=[violating()] * 3), None) is None

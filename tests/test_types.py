@@ -1,6 +1,6 @@
 import pickle
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -14,6 +14,7 @@ from coder_ir.types import (
     Passage,
     Qrels,
     Ranking,
+    Reading,
     Span,
     VectorPair,
 )
@@ -27,6 +28,7 @@ def hit(doc_id: str, rank: int, **changes: str) -> Hit:
 
 
 PASSAGE = Passage(0, Span(0, 10))
+SAID = Reading(0.7, 0.2, 0.1, 0.3, Span(0, 4))
 
 
 class TestDocument:
@@ -86,8 +88,11 @@ class TestRanking:
     def test_passage_text_is_cut_from_title_and_text_together(self):
         assert hit("a", 1, title="Hotel").passage_text == "Hotel Back"
 
-    def test_a_hit_has_no_decisive_sentence_unless_it_was_asked_for(self):
+    def test_a_hit_has_no_decisive_sentence_unless_one_is_known(self):
         assert hit("a", 1).decisive == ""
+
+    def test_a_hit_that_was_not_read_has_no_reading(self):
+        assert hit("a", 1).reading is None
 
 
 def test_a_constraint_names_nothing_unless_given():
@@ -120,6 +125,7 @@ class TestTrust:
 def test_a_pool_nobody_looked_at_states_no_constraint():
     pool = Candidates(["a"], [PASSAGE], np.array([0.5]), np.array([0.4]))
     assert (pool.constraint, pool.topic, pool.breach, pool.rows) == (None,) * 4
+    assert (pool.near_duplicates, pool.readings) == ((), ())
 
 
 class TestPart:
@@ -131,7 +137,8 @@ class TestPart:
         Constraint(0.6),
         breach=np.array([0.0, 0.5, 1.0]),
         rows=unit_rows([[1, 0], [0, 1], [1, 1]]),
-        verified=np.array([True, False, True]),
+        near_duplicates=((0, 2), (0, 1)),
+        readings=[SAID, None, None],
     )
 
     def test_every_field_follows_the_positions_in_their_order(self):
@@ -144,11 +151,12 @@ class TestPart:
         assert part.breach.tolist() == [1.0, 0.0]
         assert part.rows is not None
         assert part.rows[1].tolist() == [1, 0]
-        assert part.verified is not None
-        assert part.verified.tolist() == [True, True]
+        assert part.near_duplicates == ((1, 0),)
+        assert part.readings == [None, SAID]
 
     def test_what_the_pool_lacks_the_part_lacks_too(self):
         assert self.pool.part([1]).topic is None
+        assert replace(self.pool, readings=()).part([1]).readings == ()
 
     def test_the_constraint_is_the_querys_and_stays(self):
         assert self.pool.part([1]).constraint == Constraint(0.6)

@@ -44,7 +44,7 @@ class SearchOptions:
 
     k: int = 10  # hits
     policy: str | Policy = DEFAULT_POLICY
-    n: int = 100  # documents each space brings to the pool; raised to k where k is larger
+    n: int = 100  # documents each space brings to the pool; raised to k and to verify
     where: Sequence[str | Condition] = ()
     exclude: Sequence[str] = ()  # what no hit should be about
     require: Sequence[str] = ()  # what every hit should be about
@@ -94,7 +94,7 @@ class SearchOptions:
     @property
     def pool_size(self) -> int:
         """Documents each space has to bring."""
-        return max(self.n, self.k, self.depth)
+        return max(self.n, self.k, self.verify or 0)
 
     @property
     def depth(self) -> int:
@@ -239,7 +239,7 @@ def hard_checked(
         else:
             reason = "Filtered, since it affirms an excluded phrase or lacks a required one."
             dropped.append(replace(verdict, reason=reason))
-    return Order(kept, dropped)
+    return Order(kept, _best_first(dropped, pool))
 
 
 def _passes(parts: Sequence[str], options: SearchOptions, verifier: Verifier) -> bool:
@@ -287,8 +287,12 @@ def decide(
             dropped.append(replace(verdict, reason=reason))
         else:
             kept.append(verdict)
-    dropped.sort(key=lambda verdict: (-verdict.score, pool.doc_ids[verdict.position]))
-    return Order(kept, dropped)
+    return Order(kept, _best_first(dropped, pool))
+
+
+def _best_first(verdicts: Sequence[Verdict], pool: Candidates) -> list[Verdict]:
+    """By falling score, then by ascending id."""
+    return sorted(verdicts, key=lambda one: (-one.score, pool.doc_ids[one.position]))
 
 
 def assemble(

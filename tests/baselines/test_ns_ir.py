@@ -16,6 +16,7 @@ from coder_ir.errors import InvalidValue
 from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Document
+from tests.fake_verifier import FakeVerifier
 from tests.token_encoder import FakeTokenEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
@@ -80,7 +81,7 @@ def test_a_negation_changes_what_a_text_means():
 @pytest.fixture
 def indexed(tmp_path):
     encoder = FakeTokenEncoder(WORDS)
-    with Retriever(encoder, SqliteStore(tmp_path / "index")) as retriever:
+    with Retriever(encoder, SqliteStore(tmp_path / "index"), verifier=FakeVerifier()) as retriever:
         retriever.add([Document(f"d{i}", f"hotel {word}") for i, word in enumerate(WORDS)])
         yield Indexed(encoder, retriever.store)
 

@@ -15,6 +15,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Document, Floats, Kind, Progress, Searcher
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.token_encoder import FakeTokenEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
@@ -35,7 +36,7 @@ def encoder() -> FakeTokenEncoder:
 
 @pytest.fixture
 def work(tmp_path: Path, encoder: FakeTokenEncoder) -> Iterator[Workplace]:
-    with Retriever(encoder, SqliteStore(tmp_path / "index")) as retriever:
+    with Retriever(encoder, SqliteStore(tmp_path / "index"), verifier=FakeVerifier()) as retriever:
         retriever.add(DOCUMENTS)
         yield Workplace(Indexed(encoder, retriever.store), folder=tmp_path / "kept")
 

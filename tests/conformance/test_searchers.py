@@ -20,6 +20,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Document, Floats, Kind, Progress, Ranking, Scores, Searcher
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.token_encoder import FakeTokenEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
@@ -53,7 +54,7 @@ class WithPolicy:
 
 @contextmanager
 def retriever_with(policy: str, folder: Path) -> Iterator[Searcher]:
-    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as retriever:
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder), verifier=FakeVerifier()) as retriever:
         retriever.add(corpus())
         yield WithPolicy(retriever, policy)
 
@@ -98,14 +99,18 @@ def dense(similarity: Similarity, folder: Path) -> Iterator[Searcher]:
 def hybrid(policy: str, folder: Path) -> Iterator[Searcher]:
     store = SqliteStore(folder)
     lexical = StoredLexical(store, folder / LEXICAL)
-    with Retriever(FakeEncoder(WORDS), store, lexical=lexical) as retriever:
+    with Retriever(
+        FakeEncoder(WORDS), store, lexical=lexical, verifier=FakeVerifier()
+    ) as retriever:
         retriever.add(corpus())
         yield WithPolicy(retriever, policy)
 
 
 @contextmanager
 def system(name: str, folder: Path) -> Iterator[Searcher]:
-    with Retriever(FakeTokenEncoder(WORDS), SqliteStore(folder)) as retriever:
+    with Retriever(
+        FakeTokenEncoder(WORDS), SqliteStore(folder), verifier=FakeVerifier()
+    ) as retriever:
         retriever.add(corpus())
         documents = Indexed(retriever.encoder, retriever.store)
         yield open_system(name, Workplace(documents, folder=folder))

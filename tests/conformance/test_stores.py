@@ -33,6 +33,7 @@ from coder_ir.types import (
 )
 from coder_ir.vectors import unit_rows
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.postgres import fresh
 from tests.stores.test_sqlite import BOTH, DIMENSIONS, EAST, NORTH, pair, random_pair, record
 
@@ -348,7 +349,8 @@ def both(store: Store, tmp_path: Path) -> Iterator[tuple[Retriever, Retriever]]:
     """A retriever over the store and one over an embedded one, with the same history."""
     reference = SqliteStore(tmp_path / "reference")
     pair = tuple(
-        Retriever(FakeEncoder(WORDS, limit=4), one, lexical=None) for one in (store, reference)
+        Retriever(FakeEncoder(WORDS, limit=4), one, lexical=None, verifier=FakeVerifier())
+        for one in (store, reference)
     )
     for retriever in pair:
         retriever.add(corpus())

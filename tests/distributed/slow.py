@@ -14,6 +14,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.stores import open_store
 from coder_ir.types import Kind, Progress, VectorPair
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
 
@@ -44,7 +45,7 @@ class Slowly:
     def __call__(self) -> Retriever:
         encoder = SlowEncoder(WORDS)
         encoder.marks, encoder.seconds = self.marks, self.seconds
-        return Retriever(encoder, open_store(self.address))
+        return Retriever(encoder, open_store(self.address), verifier=FakeVerifier())
 
 
 def main() -> None:

@@ -56,6 +56,12 @@ def test_the_file_says_its_format(folder: Path, manifest: Manifest):
     assert json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["format"] == 1
 
 
+def test_a_verifier_of_an_earlier_version_is_left_out(folder: Path, manifest: Manifest):
+    manifest.save(folder)
+    changed(folder, verifier={"graph": "verifier.onnx", "output": "score"})
+    assert Manifest.load(folder) == manifest
+
+
 def test_an_intact_folder_verifies(folder: Path, manifest: Manifest):
     manifest.verify(folder)
 

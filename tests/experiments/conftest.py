@@ -15,6 +15,7 @@ from coder_ir.errors import NotFound
 from coder_ir.experiments.setup import Setup
 from coder_ir.types import NEUTRAL, SATISFYING, VIOLATING, Document, Qrels, Query
 from tests.conftest import FakeEncoder, FakeParser
+from tests.fake_verifier import FakeVerifier
 from tests.token_encoder import FakeTokenEncoder
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
@@ -72,6 +73,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch, encoder: FakeEncoder) -> Loaded:
     for module in ("retriever", "experiments.detection", "experiments.separation"):
         monkeypatch.setattr(f"coder_ir.{module}.load_encoder", load)
     monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda model: None)
+    monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda name, *, threads: FakeVerifier())
     for module in ("retriever", "experiments.detection"):
         monkeypatch.setattr(f"coder_ir.{module}.load_parser", lambda encoder: FakeParser())
     return calls

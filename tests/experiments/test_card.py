@@ -12,7 +12,7 @@ from coder_ir.experiments.setup import Setup
 
 TABLES = (
     *("goals", "development", "nevir", "negconstraint", "beir", "diagnostics"),
-    *("verifier", "ordinary", "parsing", "detection", "risk", "encoding"),
+    *("reading", "reading-cost", "ordinary", "parsing", "detection", "risk", "encoding"),
 )
 MADE = "# tiny\n\nTrained on toys."
 

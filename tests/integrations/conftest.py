@@ -10,6 +10,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.stores import SqliteStore
 from coder_ir.types import Document, Kind, Progress, VectorPair
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.serve.fake_server import WORDS
 from tests.serve.live import Server, fake_server
 
@@ -47,7 +48,7 @@ def gated() -> GatedEncoder:
 @pytest.fixture
 def hotels(tmp_path: Path, gated: GatedEncoder) -> Iterator[Retriever]:
     """An index of the hotels in `tmp_path / "index"`."""
-    with Retriever(gated, SqliteStore(tmp_path / "index")) as opened:
+    with Retriever(gated, SqliteStore(tmp_path / "index"), verifier=FakeVerifier()) as opened:
         opened.add(HOTELS)
         yield opened
 
@@ -56,7 +57,7 @@ def hotels(tmp_path: Path, gated: GatedEncoder) -> Iterator[Retriever]:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """The hotels behind HTTP."""
     folder = tmp_path_factory.mktemp("served") / "index"
-    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as own:
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder), verifier=FakeVerifier()) as own:
         own.add(HOTELS)
     with fake_server(folder) as running:
         yield running

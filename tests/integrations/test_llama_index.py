@@ -31,7 +31,9 @@ from coder_ir import Document, Retriever
 from coder_ir.integrations.llama_index import CoderRetriever
 from coder_ir.stores import SqliteStore
 from tests.conftest import FakeEncoder
-with Retriever(FakeEncoder(["sea"]), SqliteStore(__import__("pathlib").Path(sys.argv[1]))) as own:
+from tests.fake_verifier import FakeVerifier
+store = SqliteStore(__import__("pathlib").Path(sys.argv[1]))
+with Retriever(FakeEncoder(["sea"]), store, verifier=FakeVerifier()) as own:
     own.add([Document("sea", "by the sea")])
     sys.stdout.write(CoderRetriever(own).retrieve("sea")[0].node.node_id)
 """

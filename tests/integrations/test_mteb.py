@@ -22,6 +22,7 @@ from coder_ir.retriever import Retriever
 from coder_ir.searching import SearchOptions
 from coder_ir.stores import SqliteStore
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.integrations.conftest import HOTELS
 
 SAMPLE = Path(__file__).parents[1] / "data" / "nevir_sample.jsonl"
@@ -48,7 +49,7 @@ def fake() -> Iterator[CoderSearch]:
 
 def fake_index(folder: Path) -> Retriever:
     encoder = FakeEncoder(["quiet", "noisy", "hotel", "garden", "club", "sea"])
-    return Retriever(encoder, SqliteStore(folder))
+    return Retriever(encoder, SqliteStore(folder), verifier=FakeVerifier())
 
 
 def scores(model: CoderSearch, path: Path) -> dict[str, float]:
@@ -82,7 +83,7 @@ def test_it_is_a_search_model_in_mtebs_eyes(fake: CoderSearch):
 def test_results_are_filed_under_name_policy_and_pool(fake: CoderSearch):
     meta = fake.mteb_model_meta
     assert meta.name == "tests/fake"
-    assert meta.experiment_kwargs == {"policy": "topical", "n": 100, "verify": 0}
+    assert meta.experiment_kwargs == {"policy": "topical", "n": 100, "verify": None}
 
 
 @pytest.mark.parametrize("policy", ["topical", "compatibility", "auto"])

@@ -1,4 +1,4 @@
-"""Auto by hand: the lead over the pool's floor, what the constraint and near-copies take of it."""
+"""Auto by hand: the lead over the floor, and what constraint and readings make of it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,14 +11,14 @@ import pytest
 from coder_ir.errors import InvalidValue
 from coder_ir.policies import POLICIES, Auto, TopicalOnly
 from coder_ir.policies.auto import floor_of
-from coder_ir.types import Candidates, Constraint, Order, Passage, Span
+from coder_ir.types import Candidates, Constraint, Order, Passage, Reading, Span
 
 ROWS = [("a", 0.9, 0.1), ("b", 0.5, 0.6), ("c", 0.7, 0.5), ("d", 0.8, 0.3)]
 # The floor of ROWS: ten passages at 0.5 - 0.4, four with a median of 0.75.
 FLOOR = (10 * 0.1 + 4 * 0.75) / 14
-PLAIN = Auto(
-    strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, rivalry=0.5, doubt=0.2, sure=0.5
-)
+PLAIN = Auto(strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, doubt=0.2, sure=0.5)
+# Nothing but what a verifier reads counts.
+BY_READING = replace(PLAIN, strength=0, exclusion=0, firmness=0, affirmation=1.0, denial=0.8)
 
 
 def pool_of(
@@ -27,8 +27,8 @@ def pool_of(
     stated: float | None = None,
     breach: Sequence[float] | None = None,
     topic: Sequence[float] | None = None,
-    copies: Sequence[tuple[int, int]] = (),
-    apart: Sequence[float] | None = None,
+    near_duplicates: Sequence[tuple[int, int]] = (),
+    readings: Sequence[Reading | None] = (),
 ) -> Candidates:
     """Ids with their topical and compatibility scores."""
     ids, topical, compatibility = zip(*scored, strict=True) if scored else ((), (), ())
@@ -40,8 +40,8 @@ def pool_of(
         None if stated is None else Constraint(stated),
         topic=None if topic is None else np.array(topic, dtype=np.float64),
         breach=None if breach is None else np.array(breach, dtype=np.float64),
-        copies=tuple(copies),
-        apart=None if apart is None else np.array(apart, dtype=np.float64),
+        near_duplicates=tuple(near_duplicates),
+        readings=readings,
     )
 
 
@@ -156,47 +156,146 @@ def test_a_pool_of_two_lets_the_second_overtake():
     assert list(scores(Auto().order(pool), pool)) == ["silent", "club"]
 
 
-def test_of_two_near_copies_the_less_compatible_loses():
-    # Both are as topical as b, who lacks 0.6 - 0.2 and loses half of that.
-    pool = pool_of([("a", 0.7, 0.6), ("b", 0.8, 0.2), ("c", 0.75, 0.1)], copies=[(0, 1)])
-    found = scores(PLAIN.order(pool), pool)
-    assert list(found) == ["a", "c", "b"]
-    assert found == pytest.approx({"a": 0.8, "c": 0.75, "b": 0.6})
-
-
-def test_near_copies_share_what_the_constraint_leaves():
-    pool = pool_of([("a", 0.9, 0.3), ("b", 0.8, 0.3)], stated=1.0, breach=[1, 0], copies=[(0, 1)])
-    found = scores(PLAIN.order(pool), pool)
-    assert found["a"] == found["b"] == pytest.approx(0.8)
-
-
-def test_of_three_near_copies_each_is_held_against_the_best_of_its_own():
-    # a is a copy of b, b of a and c, c of b: a is not measured against c, who is no copy of it.
-    pool = pool_of([("a", 0.5, 0.1), ("b", 0.5, 0.3), ("c", 0.5, 0.9)], copies=[(0, 1), (1, 2)])
-    found = scores(PLAIN.order(pool), pool)
-    # c lacks nothing; a lacks 0.2 to b; b lacks 0.6 to c
-    assert list(found) == ["c", "a", "b"]
-    assert found == pytest.approx({"c": 0.5, "a": 0.4, "b": 0.2})
-
-
-NOT_READ = float("nan")
-
-
-def test_near_copies_lose_by_what_they_lack_where_they_differ_as_well():
-    # b lacks 0.1 as a whole, a lacks 0.4 of what only it says; c is no copy of theirs.
-    rows = [("a", 0.7, 0.6), ("b", 0.7, 0.5), ("c", 0.7, 0.9)]
-    pool = pool_of(rows, copies=[(0, 1)], apart=[0.2, 0.6, 0.9])
-    found = scores(replace(PLAIN, apart=0.75).order(pool), pool)
-    assert list(found) == ["c", "b", "a"]
-    assert found == pytest.approx({"c": 0.7, "b": 0.65, "a": 0.55})  # 0.5 x 0.1, 0.5 x 0.75 x 0.4
-
-
-@pytest.mark.parametrize(
-    "apart", [None, [NOT_READ, NOT_READ], [0.9, NOT_READ], [NOT_READ, 0.9]], ids=str
+SATISFIES, VIOLATES, SILENT = (
+    Reading(1.0, 0.0, 0.0, 0.0),
+    Reading(0.0, 1.0, 0.0, 1.0),
+    Reading(0.0, 0.0, 1.0, 0.5),
 )
-def test_a_copy_that_was_not_read_is_held_against_no_difference(apart: list[float] | None):
-    pool = pool_of([("a", 0.7, 0.6), ("b", 0.7, 0.5)], copies=[(0, 1)], apart=apart)
-    assert scores(PLAIN.order(pool), pool) == pytest.approx({"a": 0.7, "b": 0.65})
+
+
+class TestReadings:
+    def found(
+        self, *readings: Reading | None, stated: float = 1.0, policy: Auto = BY_READING
+    ) -> dict[str, float]:
+        """Scores of ROWS, whose leads are a's 0.9 - FLOOR and so on."""
+        pool = pool_of(ROWS, stated=stated, readings=readings)
+        return scores(policy.order(pool), pool)
+
+    def test_what_surely_violates_loses_a_share_of_its_lead(self):
+        found = self.found(VIOLATES, None, None, None)
+        assert found["a"] == pytest.approx(FLOOR + 0.2 * (0.9 - FLOOR))
+        assert [found[d] for d in "bcd"] == pytest.approx([0.5, 0.7, 0.8])
+
+    def test_what_surely_satisfies_gains_its_lead(self):
+        found = self.found(None, None, SATISFIES, None)
+        assert found["c"] == pytest.approx(FLOOR + 2 * (0.7 - FLOOR))
+        assert list(found) == ["c", "a", "d", "b"]
+
+    def test_what_is_silent_neither_gains_nor_loses(self):
+        unread = {d: pytest.approx(t) for d, t, _ in ROWS}
+        assert self.found(SILENT, SILENT, SILENT, SILENT) == unread
+
+    def test_a_reading_counts_as_far_as_it_is_sure(self):
+        found = self.found(Reading(0.5, 0.25, 0.25, 0.3), None, None, None)
+        # 1 - 0.8 x 0.25 of the lead is left, and half of the lead is gained.
+        assert found["a"] == pytest.approx(FLOOR + (0.8 + 0.5) * (0.9 - FLOOR))
+
+    def test_a_denial_takes_of_what_the_vectors_left(self):
+        policy = replace(BY_READING, strength=1.0, firmness=1.0)
+        found = self.found(VIOLATES, None, None, None, policy=policy)
+        assert found["a"] == pytest.approx(FLOOR + 0.2 * (left(0.9, 1.0, 1.2) - FLOOR), abs=1e-6)
+
+    def test_an_affirmation_gives_by_topic_whatever_the_vectors_left(self):
+        policy = replace(BY_READING, strength=1.0, firmness=1.0)
+        found = self.found(SATISFIES, None, None, None, policy=policy)
+        assert found["a"] == pytest.approx(left(0.9, 1.0, 1.2) + (0.9 - FLOOR), abs=1e-6)
+
+    def test_topic_decides_among_those_that_say_the_same(self):
+        assert list(self.found(*[SATISFIES] * 4)) == ["a", "d", "c", "b"]
+        assert list(self.found(*[VIOLATES] * 4)) == ["a", "d", "c", "b"]
+
+    def test_a_doubtful_constraint_lets_readings_count_in_part(self):
+        found = self.found(VIOLATES, None, SATISFIES, None, stated=1 / 3)  # half of it
+        assert found["a"] == pytest.approx(FLOOR + 0.6 * (0.9 - FLOOR))
+        assert found["c"] == pytest.approx(FLOOR + 1.5 * (0.7 - FLOOR))
+
+    def test_without_a_constraint_readings_change_nothing(self):
+        assert self.found(VIOLATES, None, SATISFIES, None, stated=0.1) == {
+            d: pytest.approx(t) for d, t, _ in ROWS
+        }
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_nothing_on_the_topic_falls_off_it_and_nothing_off_it_rises(self, seed: int):
+        pool = on_topic(100, seed)
+        draw = np.random.default_rng(seed)
+        readings = [Reading(s, v, 0.0, v) for s, v in draw.dirichlet((1, 1), 100).tolist()]
+        pool = replace(pool, readings=[r if i % 3 else None for i, r in enumerate(readings)])
+        floor = floor_of(pool.topical)
+        policy = Auto(strength=9, exclusion=9, firmness=9, affirmation=2.0, denial=1.0)
+        found = scores(policy.order(pool), pool)
+        for doc_id, topical in zip(pool.doc_ids, pool.topical.tolist(), strict=True):
+            if topical >= floor:
+                assert floor - 1e-6 <= found[doc_id] <= floor + 3 * (topical - floor) + 1e-6
+            else:
+                assert found[doc_id] == pytest.approx(topical, abs=1e-6)
+
+    def test_a_reason_names_what_was_read(self):
+        pool = pool_of(ROWS, stated=1.0, readings=[VIOLATES, None, None, None])
+        found = reasons(BY_READING.order(pool), pool)
+        after = FLOOR + 0.2 * (0.9 - FLOOR)
+        assert found["a"] == (
+            f"Topic 0.900, now {after:.3f} by compatibility 0.100, read as satisfying 0.00, "
+            "violating 1.00."
+        )
+        assert "read as" not in found["b"]
+
+
+class TestNearDuplicates:
+    """What no query constrains: those that a verifier read trade places."""
+
+    def found(
+        self, pairs: Sequence[tuple[int, int]], *readings: Reading | None
+    ) -> dict[str, float]:
+        pool = pool_of(ROWS, near_duplicates=pairs, readings=readings)
+        return scores(PLAIN.order(pool), pool)
+
+    def test_the_one_that_answers_the_query_gets_the_higher_place(self):
+        # d stands between a and c and is no near-duplicate of theirs.
+        found = self.found([(0, 2)], VIOLATES, None, SATISFIES, None)
+        assert found == {"c": 0.9, "d": 0.8, "a": 0.7, "b": 0.5}
+        assert list(found) == ["c", "d", "a", "b"]
+
+    def test_those_in_the_right_order_stay(self):
+        assert self.found([(0, 2)], SATISFIES, None, VIOLATES, None) == {d: t for d, t, _ in ROWS}
+
+    def test_those_that_read_alike_keep_the_topical_order(self):
+        assert self.found([(1, 2)], None, SILENT, SILENT, None) == {d: t for d, t, _ in ROWS}
+
+    def test_satisfying_less_violating_decides(self):
+        unsure, more = Reading(0.5, 0.4, 0.1, 0.4), Reading(0.3, 0.1, 0.6, 0.2)
+        found = self.found([(0, 3)], unsure, None, None, more)
+        assert (found["d"], found["a"]) == (0.9, 0.8)
+
+    def test_pairs_that_share_one_are_a_group(self):
+        # b-c and c-d: c satisfies, b is silent, d violates; they hold 0.5, 0.7 and 0.8.
+        found = self.found([(1, 2), (2, 3)], None, SILENT, SATISFIES, VIOLATES)
+        assert found == {"a": 0.9, "c": 0.8, "b": 0.7, "d": 0.5}
+
+    def test_groups_do_not_mix(self):
+        found = self.found([(0, 3), (1, 2)], VIOLATES, SATISFIES, VIOLATES, SATISFIES)
+        assert found == {"d": 0.9, "a": 0.8, "b": 0.7, "c": 0.5}
+
+    def test_one_that_was_not_read_keeps_its_place(self):
+        found = self.found([(0, 2), (0, 3)], VIOLATES, None, None, SATISFIES)
+        assert found == {"d": 0.9, "a": 0.8, "c": 0.7, "b": 0.5}
+
+    @pytest.mark.parametrize("readings", [(), (None,) * 4], ids=["nobody read", "none read"])
+    def test_without_readings_all_stay(self, readings: tuple[None, ...]):
+        assert self.found([(0, 2)], *readings) == {d: t for d, t, _ in ROWS}
+
+    def test_a_reason_tells_of_the_trade(self):
+        pool = pool_of(ROWS, near_duplicates=[(0, 2)], readings=[VIOLATES, None, SATISFIES, None])
+        assert reasons(PLAIN.order(pool), pool) == {
+            "a": "Topic 0.900, 0.700 among near-duplicates.",
+            "b": "Topic 0.500.",
+            "c": "Topic 0.700, 0.900 among near-duplicates.",
+            "d": "Topic 0.800.",
+        }
+
+    def test_under_a_constraint_they_do_not_trade(self):
+        pool = pool_of(ROWS, stated=1.0, near_duplicates=[(0, 2)])
+        alone = pool_of(ROWS, stated=1.0)
+        assert PLAIN.order(pool) == PLAIN.order(alone)
 
 
 @pytest.mark.parametrize("stated", [None, 1.0])
@@ -211,14 +310,14 @@ def test_equal_scores_go_by_id():
 
 
 def test_it_drops_nothing():
-    pool = pool_of(ROWS, stated=1.0, breach=[1.0] * 4, copies=[(0, 1), (0, 2)])
+    pool = pool_of(ROWS, stated=1.0, breach=[1.0] * 4, near_duplicates=[(0, 1), (0, 2)])
     order = PLAIN.order(pool)
     assert sorted(verdict.position for verdict in order.kept) == [0, 1, 2, 3]
     assert list(order.dropped) == []
 
 
 def test_the_pool_stays_as_it_was():
-    pool = pool_of(ROWS, stated=1.0, breach=[1.0] * 4, copies=[(0, 1)])
+    pool = pool_of(ROWS, stated=1.0, breach=[1.0] * 4, near_duplicates=[(0, 1)])
     before = pool.topical.copy(), pool.compatibility.copy(), pool.breach.copy()
     PLAIN.order(pool)
     for old, new in zip(before, (pool.topical, pool.compatibility, pool.breach), strict=True):
@@ -226,11 +325,16 @@ def test_the_pool_stays_as_it_was():
 
 
 @pytest.mark.parametrize(
-    "setting", ["strength", "unnamed", "exclusion", "firmness", "rivalry", "apart"]
+    "setting", ["strength", "unnamed", "exclusion", "firmness", "affirmation", "denial"]
 )
 def test_a_negative_weight_is_refused(setting: str):
     with pytest.raises(InvalidValue, match=f"{setting} must not be negative, got -0.1"):
         Auto(**{setting: -0.1})
+
+
+def test_more_than_all_of_a_lead_cannot_be_denied():
+    with pytest.raises(InvalidValue, match=r"denial is a share of the lead, at most 1, got 1\.1"):
+        Auto(denial=1.1)
 
 
 @pytest.mark.parametrize(
@@ -243,31 +347,19 @@ def test_bounds_that_contradict_each_other_are_refused(settings: dict[str, Any])
         Auto(**settings)
 
 
-def test_a_reason_without_a_constraint_says_so():
+def test_a_reason_without_a_constraint_names_the_topic_alone():
     pool = pool_of([("a", 0.9, 0.1)])
-    assert reasons(PLAIN.order(pool), pool) == {"a": "Topic 0.900; no constraint was found."}
+    assert reasons(PLAIN.order(pool), pool) == {"a": "Topic 0.900."}
 
 
 def test_a_reason_names_the_scores_before_and_after():
     pool = pool_of(ROWS, stated=1.0, breach=[1.0, 0, 0, 0])
     found = reasons(PLAIN.order(pool), pool)
     after = scores(PLAIN.order(pool), pool)["a"]
-    assert found["c"] == "Topic 0.700, kept by compatibility 0.500."
+    assert found["c"] == "Topic 0.700, now 0.700 by compatibility 0.500."
     assert found["a"] == (
-        f"Topic 0.900, lowered to {after:.3f} by compatibility 0.100 and 1.00 of what is ruled out."
+        f"Topic 0.900, now {after:.3f} by compatibility 0.100, 1.00 of what is ruled out."
     )
-
-
-def test_a_reason_calls_a_score_kept_that_reads_the_same():
-    pool = pool_of([("a", 0.9, 0.5), ("b", 0.1, 0.50001)], stated=1.0, breach=[1e-5, 0])
-    (reason, _) = reasons(PLAIN.order(pool), pool).values()
-    assert reason == "Topic 0.900, kept by compatibility 0.500."
-
-
-def test_a_reason_tells_of_a_near_copy_without_a_constraint():
-    pool = pool_of([("a", 0.5, 0.6), ("b", 0.5, 0.2)], copies=[(0, 1)])
-    found = reasons(PLAIN.order(pool), pool)["b"]
-    assert found == "Topic 0.500; - 0.5 x 0.400 behind a near-copy."
 
 
 def test_it_is_known_by_its_name():

@@ -12,6 +12,7 @@ from coder_ir.serve.running import run
 from coder_ir.stores import SqliteStore
 from coder_ir.types import VectorPair
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 
 WORDS = ("quiet", "noisy", "hotel", "garden", "club", "sea")
 
@@ -32,7 +33,9 @@ def main() -> None:
     encoder.seconds, encoder.writing = map(float, sys.argv[2:4])
     limits = Limits(idle=int(sys.argv[4]))
     with writer_lock(folder) as reason:
-        with Retriever(encoder, SqliteStore(folder, read_only=bool(reason))) as retriever:
+        with Retriever(
+            encoder, SqliteStore(folder, read_only=bool(reason)), verifier=FakeVerifier()
+        ) as retriever:
             run(retriever, ServeSettings(limits=limits, read_only=reason), host="127.0.0.1", port=0)
 
 

@@ -17,6 +17,7 @@ from coder_ir import Client, Document, Retriever, SearchOptions
 from coder_ir.errors import AccessDenied, CoderError, NotFound
 from coder_ir.stores import SqliteStore
 from tests.conftest import Command, FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.serve.conftest import LINES, jsonl
 from tests.serve.fake_server import WORDS
 from tests.serve.live import fake_server, running
@@ -36,14 +37,16 @@ def documents(count: int, prefix: str = "d") -> list[Document]:
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
     folder = tmp_path / "index"
-    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as retriever:
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder), verifier=FakeVerifier()) as retriever:
         retriever.add(documents(200))
     return folder
 
 
 def test_concurrent_searches_equal_the_retriever_s_own_answers(index: Path):
     asked = [(QUERIES[i % 5], OPTIONS[i % 3]) for i in range(120)]
-    with Retriever(FakeEncoder(WORDS), SqliteStore(index, read_only=True)) as own:
+    with Retriever(
+        FakeEncoder(WORDS), SqliteStore(index, read_only=True), verifier=FakeVerifier()
+    ) as own:
         expected = [own.search_many([query], options)[0] for query, options in asked]
     with fake_server(index, 0.005) as server, Client(server.url) as client:
         with ThreadPoolExecutor(16) as pool:
@@ -245,7 +248,9 @@ def test_a_folder_of_something_else_stays_as_it_is(cli: Command, tmp_path: Path)
 def test_a_port_in_use_is_said(index: Path, cli: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
         "coder_ir.serve.locking.Retriever.open",
-        lambda *args, **options: Retriever(FakeEncoder(WORDS), SqliteStore(index)),
+        lambda *args, **options: Retriever(
+            FakeEncoder(WORDS), SqliteStore(index), verifier=FakeVerifier()
+        ),
     )
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

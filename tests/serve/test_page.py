@@ -5,16 +5,19 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 
 from coder_ir import Client
 from coder_ir.datasets.documents import read_documents
 from coder_ir.datasets.sample import SampleQuery, load_sample
-from coder_ir.policies import Sequential, Union
+from coder_ir.policies import Auto, Sequential, Union
+from coder_ir.types import Candidates, Constraint, Passage, Reading, Span
 from tests.serve.live import ROOT, Server, running
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra dev")
@@ -190,46 +193,111 @@ RANK = """async ([pool, name, given]) => {
 }"""
 
 
+POOL = """async (body) => (await fetch("/v1/pool", {method: "POST",
+  headers: {"content-type": "application/json"}, body: JSON.stringify(body)})).json()"""
+
+
 def test_the_page_ranks_exactly_as_the_library_does(open_page: Open, server: Server):
     page = open_page()
     kinds = {"seq": Sequential, "union": Union}
     with Client(server.url) as client:
         for query in [one.text for one in load_sample()[1]] + ["how breakfast hours are set"]:
-            pool = page.evaluate(
-                """async (query) => (await fetch("/v1/pool", {method: "POST",
-                headers: {"content-type": "application/json"},
-                body: JSON.stringify({query})})).json()""",
-                query,
-            )
+            sizes = {given.get("n", 100) for _, given in POLICIES}
+            pools = {n: page.evaluate(POOL, {"query": query, "n": n}) for n in sizes}
             for name, given in POLICIES:
                 own = {key: given[key] for key in ("alpha", "tau", "p") if key in given}
                 rest = {key: value for key, value in given.items() if key not in own}
                 policy = kinds[name](**own) if own else name
                 k = min(20, given.get("n", 20))  # a pool of fewer would be widened
                 ranking = client.search(query, k, policy=policy, **rest)
+                pool = pools[given.get("n", 100)]
                 hits, filtered = page.evaluate(RANK, [pool, name, given])
                 assert hits[:k] == [[hit.doc_id, pytest.approx(hit.score)] for hit in ranking]
                 gone = [[one.doc_id, pytest.approx(one.score)] for one in ranking.filtered]
                 assert filtered == gone, (query, name, given)
 
 
-def test_the_page_holds_copies_against_each_other_where_they_differ(open_page: Open):
-    def candidate(name: str, compatibility: float, copies: list[int], apart: float | None) -> Any:
-        given = {"doc_id": name, "compatibility": compatibility, "copies": copies, "apart": apart}
-        return given | {"topical": 0.7, "topic": None, "breach": None, "risk": None}
+def drawn(seed: int, probability: float) -> Candidates:
+    """A pool with groups of near-duplicates, about half of it read."""
+    draw = np.random.default_rng(seed)
+    size = 24
+    shares = draw.dirichlet((1, 1, 1), size).tolist()
+    read = draw.random(size) < 0.5
+    firsts, seconds = draw.permutation(size)[:12].reshape(2, 6).tolist()
+    return Candidates(
+        [f"d{i:02}" for i in range(size)],
+        [Passage(0, Span(0, 1))] * size,
+        draw.random(size).round(2),  # some are equal
+        draw.random(size),
+        Constraint(probability, ("noise",) if seed % 2 else ()),
+        topic=draw.random(size) if seed % 3 else None,
+        breach=draw.random(size) if seed % 3 else None,
+        near_duplicates=(*zip(firsts, seconds, strict=True), (firsts[0], seconds[1])),
+        readings=[
+            Reading(*own, 0.5) if own_read else None
+            for own, own_read in zip(shares, read.tolist(), strict=True)
+        ],
+    )
 
+
+def sent(pool: Candidates) -> dict[str, Any]:
+    """A pool as the server would send it."""
+    assert pool.constraint is not None
+    doubles: list[list[int]] = [[] for _ in range(len(pool))]
+    for i, j in pool.near_duplicates:
+        doubles[i].append(j)
+        doubles[j].append(i)
     candidates = [
-        candidate("a", 0.6, [0, 1], 0.2),
-        candidate("b", 0.5, [0, 1], 0.6),
-        candidate("c", 0.1, [2], None),
+        {
+            "doc_id": pool.doc_ids[i],
+            "topical": float(pool.topical[i]),
+            "compatibility": float(pool.compatibility[i]),
+            "topic": None if pool.topic is None else float(pool.topic[i]),
+            "breach": None if pool.breach is None else float(pool.breach[i]),
+            "risk": None,
+            "unread_risk": None,
+            "reading": asdict(reading) if (reading := pool.readings[i]) else None,
+            "near_duplicates": doubles[i],
+        }
+        for i in range(len(pool))
     ]
-    constraint = {"probability": 0.0, "excluded": [], "required": []}
-    pool = {"candidates": candidates, "constraint": constraint}
-    hits, _ = open_page().evaluate(RANK, [pool, "auto", {}])
-    # a lacks 0.4 where they differ, which counts half; b lacks 0.1 on the whole; 0.17 of that
-    expected = {"c": 0.7, "b": 0.7 - 0.17 * 0.1, "a": 0.7 - 0.17 * 0.5 * 0.4}
-    assert dict(hits) == pytest.approx(expected)
-    assert [doc_id for doc_id, _ in hits] == list(expected)
+    constraint = {
+        "probability": pool.constraint.probability,
+        "excluded": list(pool.constraint.excluded),
+        "required": [],
+    }
+    return {"candidates": candidates, "constraint": constraint}
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.7, 1.0])
+def test_the_page_makes_of_readings_and_near_duplicates_what_auto_makes(
+    open_page: Open, probability: float
+):
+    page = open_page()
+    for seed in range(12):
+        pool = drawn(seed, probability)
+        hits, _ = page.evaluate(RANK, [sent(pool), "auto", {}])
+        order = [(pool.doc_ids[v.position], v.score) for v in Auto().order(pool).kept]
+        assert hits == [[doc_id, pytest.approx(score)] for doc_id, score in order[:20]], seed
+
+
+def test_the_page_reads_nothing_for_a_policy_that_uses_no_readings(open_page: Open):
+    pool = sent(drawn(1, 1.0))
+    for i, one in enumerate(pool["candidates"]):
+        one |= {"risk": 0.9 if i else 0.1, "unread_risk": 0.1 if i else 0.9}
+    page = open_page()
+    for name, gone in (("union", ["d00"]), ("auto", [f"d{i:02}" for i in range(1, 24)])):
+        given = {"max_risk": 0.5} | ({"p": 0} if name == "union" else {})
+        _, filtered = page.evaluate(RANK, [pool, name, given])
+        assert sorted(doc_id for doc_id, _ in filtered) == gone
+
+
+def test_a_pool_of_another_size_is_asked_for(open_page: Open):
+    page = open_page()
+    search(page)
+    with page.expect_response("**/v1/pool") as asked:
+        page.locator("#n").fill("12")
+    assert json.loads(asked.value.request.post_data)["n"] == 12
 
 
 def test_pointing_at_a_candidate_shows_its_text(open_page: Open):

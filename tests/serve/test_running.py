@@ -16,6 +16,7 @@ from coder_ir.serve.limits import Limits, limits_from
 from coder_ir.serve.running import listen, one_blas_thread
 from coder_ir.stores import SqliteStore
 from tests.conftest import Command, FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.serve.conftest import HOTELS
 from tests.serve.fake_server import WORDS
 from tests.serve.live import Server, fake_server
@@ -31,7 +32,7 @@ def test_connections_send_small_answers_at_once():
 
 def test_a_kept_connection_is_answered_without_the_delay_of_an_acknowledgement(tmp_path: Path):
     folder = tmp_path / "index"
-    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as retriever:
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder), verifier=FakeVerifier()) as retriever:
         retriever.add(HOTELS)
     with fake_server(folder) as server, httpx.Client(base_url=server.url) as client:
         times = []
@@ -93,7 +94,7 @@ def test_a_limit_that_cannot_be_is_refused(tmp_path: Path, cli: Command, said: s
 def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Answers in two seconds, and waits one for a request."""
     folder = tmp_path_factory.mktemp("served") / "index"
-    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as retriever:
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder), verifier=FakeVerifier()) as retriever:
         retriever.add(HOTELS)
     with fake_server(folder, seconds=2.0, idle=1) as server:
         yield server

@@ -23,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
 from coder_ir import Client, Document, Retriever
 from coder_ir.stores import SqliteStore
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.serve.conftest import HOTELS
 from tests.serve.fake_server import WORDS
 from tests.serve.live import Server, fake_server
@@ -58,7 +59,7 @@ class Asked:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     folder = tmp_path / "index"
-    with Retriever(FakeEncoder(WORDS), SqliteStore(folder)) as retriever:
+    with Retriever(FakeEncoder(WORDS), SqliteStore(folder), verifier=FakeVerifier()) as retriever:
         retriever.add([*HOTELS, *SPARE])
     with fake_server(folder) as running:
         yield running

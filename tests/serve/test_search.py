@@ -14,7 +14,7 @@ from tests.serve.conftest import HOTELS, Open
 
 HIT_FIELDS = {
     *("rank", "doc_id", "score", "topical", "compatibility", "text"),
-    *("risk", "title", "metadata", "passage", "reason", "decisive"),
+    *("risk", "title", "metadata", "passage", "reason", "decisive", "scoring", "reading"),
 }
 
 
@@ -55,7 +55,24 @@ def test_a_hit_tells_what_the_retriever_tells(api: TestClient, hotels: Retriever
         "metadata": {"stars": 4, "year": 2020},
         "passage": {"number": 0, "start": 0, "end": len("Rose quiet+ hotel with a garden")},
         "decisive": "",
+        "scoring": hit.scoring,
+        "reading": None,
     }
+
+
+def test_a_hit_that_was_read_tells_what_was_read(api: TestClient, hotels: Retriever):
+    wanted = {"query": "hotel", "exclude": ["club"]}
+    rows = {row["doc_id"]: row for row in api.post("/v1/search", json=wanted).json()["hits"]}
+    club = rows["club-one"]
+    assert club["reason"] == "Goes against “no club”: “noisy hotel above a club”"
+    assert club["decisive"] == "noisy hotel above a club"
+    assert club["reading"] == {
+        **{"satisfies": 0.06, "violates": 0.9, "silent": 0.04, "risk": 0.95},
+        "decisive": {"start": 0, "end": len("noisy hotel above a club")},
+    }
+    assert rows["quiet-one"]["reading"]["decisive"] is None
+    unread = api.post("/v1/search", json={**wanted, "verify": 0}).json()["hits"]
+    assert {row["reading"] for row in unread} == {None}
 
 
 @pytest.mark.parametrize(
@@ -73,8 +90,14 @@ def test_a_hit_tells_what_the_retriever_tells(api: TestClient, hotels: Retriever
             {"where": [Condition("stars", "in", (3, 5))]},
         ),
         ({"n": 1, "k": 1, "explain": True}, {"n": 1, "k": 1, "explain": True}),
+        ({"exclude": ["club"], "verify": 1}, {"exclude": ["club"], "verify": 1}),
+        ({"exclude": ["club"], "verify": 0}, {"exclude": ["club"], "verify": 0}),
+        ({"exclude": ["club"], "verify": None}, {"exclude": ["club"]}),
     ],
-    ids=["topical", "compatibility", "seq", "union", "hard", "require", "where", "in", "explain"],
+    ids=[
+        *("topical", "compatibility", "seq", "union", "hard", "require", "where", "in", "explain"),
+        *("one read", "none read", "as many as by default"),
+    ],
 )
 def test_every_setting_reaches_the_retriever(api: TestClient, hotels: Retriever, asked, options):
     answer = api.post("/v1/search", json={"query": "quiet hotel", **asked}).json()
@@ -103,7 +126,9 @@ def test_every_setting_reaches_the_retriever(api: TestClient, hotels: Retriever,
         {"query": "hotel", "k": 101},
         {"query": "hotel", "n": 1001},
         {"query": "hotel", "verify": 101},
-        {"query": "hotel", "verify": 1},
+        {"query": "hotel", "verify": -1},
+        {"query": "hotel", "verify": 1, "policy": "union"},
+        {"query": "hotel", "verify": 0, "exclude": ["sea"], "mode": "hard"},
         {"query": "hotel", "policy": "best"},
         {"query": "hotel", "policy": "auto", "alpha": 0.5},
         {"query": "hotel", "policy": "seq", "p": 0.5},

@@ -15,6 +15,7 @@ from coder_ir.stores import SqliteStore
 from coder_ir.stores.sqlite.settings import Scale
 from coder_ir.stores.sqlite.sidecar import Manifest
 from tests.conftest import FakeEncoder
+from tests.fake_verifier import FakeVerifier
 
 WORDS = ["quiet", "noisy", "hotel", "garden", "club", "sea"]
 
@@ -32,7 +33,7 @@ def upload(writer: Writer, count: int) -> int:
 
 def test_after_an_upload_the_sidecar_is_built_in_the_background(tmp_path: Path):
     store = SqliteStore(tmp_path / "index", scale=Scale(least=200))
-    with Retriever(FakeEncoder(WORDS), store) as retriever:
+    with Retriever(FakeEncoder(WORDS), store, verifier=FakeVerifier()) as retriever:
         writer = Writer(retriever, Limits())
         assert upload(writer, 300) == 300
         deadline = time.monotonic() + 30
@@ -51,7 +52,7 @@ def test_no_batch_of_an_upload_waits_for_a_sidecar(tmp_path: Path, monkeypatch):
         finished.append(True)
         return True
 
-    with Retriever(FakeEncoder(WORDS), store) as retriever:
+    with Retriever(FakeEncoder(WORDS), store, verifier=FakeVerifier()) as retriever:
         monkeypatch.setattr(store, "settle", slow)
         monkeypatch.setattr(store, "due", lambda: True)
         writer = Writer(retriever, Limits())

@@ -24,6 +24,7 @@ from coder_ir.stores.sqlite.store import FILE
 from coder_ir.types import Candidates, Condition, ModelStamp, Record, Span, VectorPair
 from coder_ir.vectors import cosine, unit_rows
 from tests.conftest import Command, FakeEncoder
+from tests.fake_verifier import FakeVerifier
 from tests.test_durability import lock, public, without_privileges
 
 __all__ = ["public"]  # a fixture
@@ -409,7 +410,7 @@ def test_adding_through_a_retriever_builds_the_sidecar(tmp_path):
     draw = np.random.default_rng(0)
     texts = [" ".join(draw.choice(words, size=4)) for _ in range(600)]
     store = SqliteStore(tmp_path / "index", scale=SCALE)
-    with Retriever(FakeEncoder(words), store) as retriever:
+    with Retriever(FakeEncoder(words), store, verifier=FakeVerifier()) as retriever:
         retriever.add([Document(f"{i:03}", text) for i, text in enumerate(texts)])
         assert store.info().search == "approximate"
         hit = retriever.search("quiet garden", k=1, policy="topical")[0]

@@ -15,7 +15,13 @@ import torch
 import transformers
 
 from coder_ir.errors import InvalidValue
-from coder_ir.training.bert_graph import Shape, Weights, build, shared_layers
+from coder_ir.training.bert_graph import (
+    Shape,
+    Weights,
+    build,
+    build_cross_encoder,
+    shared_layers,
+)
 
 LENGTHS = (12, 5, 1, 9)  # tokens of each text, the rest of its row is padding
 
@@ -222,3 +228,56 @@ def test_a_config_without_the_name_hidden_act_is_refused_alike():
         InvalidValue, match="export writes BERT encoders with gelu, got 'distilbert'"
     ):
         Shape.from_config(config)
+
+
+PAIR = {
+    "input_ids": np.array([[2, 7, 9, 3, 11, 7, 30, 41, 3]]),
+    "token_type_ids": np.array([[0, 0, 0, 0, 1, 1, 1, 1, 1]]),
+}
+
+
+class TestCrossEncoder:
+    @pytest.fixture(scope="class")
+    def network(self) -> Any:
+        """A classifier over `random_bert`, with a pooler and a head as random as the rest."""
+        encoder = random_bert(1)
+        config = encoder.config
+        config.num_labels = 3
+        config._attn_implementation = "eager"  # which alone gives its attention
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(2)
+            network = transformers.BertForSequenceClassification(config).eval()
+            for part in (network.bert.pooler, network.classifier):
+                for parameter in part.parameters():
+                    parameter.data += 0.3 * torch.randn_like(parameter)
+        network.bert.load_state_dict(encoder.state_dict(), strict=False)
+        return network
+
+    @pytest.fixture(scope="class")
+    def outputs(self, network: Any) -> list[np.ndarray]:
+        """Logits and attention of the graph."""
+        weights = {n.removeprefix("bert."): w for n, w in weights_of(network).items()}
+        graph = build_cross_encoder(weights, shape_of(network))
+        return run(graph, PAIR, ["logits", "attention"])
+
+    @pytest.fixture(scope="class")
+    def expected(self, network: Any) -> Any:
+        with torch.inference_mode():
+            tensors = {name: torch.from_numpy(value) for name, value in PAIR.items()}
+            return network(**tensors, output_attentions=True)
+
+    def test_the_logits_are_torchs(self, outputs: list[np.ndarray], expected: Any):
+        np.testing.assert_allclose(outputs[0], expected.logits.numpy(), atol=1e-4, rtol=0)
+
+    def test_the_attention_is_the_first_tokens_in_the_last_layer_over_all_heads(
+        self, outputs: list[np.ndarray], expected: Any
+    ):
+        first = expected.attentions[-1][:, :, 0].mean(dim=1).numpy()
+        np.testing.assert_allclose(outputs[1], first, atol=1e-5, rtol=0)
+        assert outputs[1].sum() == pytest.approx(1, abs=1e-5)
+
+    def test_which_of_the_texts_a_token_is_of_counts(self, network: Any, outputs: list[np.ndarray]):
+        weights = {n.removeprefix("bert."): w for n, w in weights_of(network).items()}
+        graph = build_cross_encoder(weights, shape_of(network))
+        swapped = {**PAIR, "token_type_ids": 1 - PAIR["token_type_ids"]}
+        assert not np.allclose(run(graph, swapped, ["logits"])[0], outputs[0], atol=1e-3)

@@ -24,13 +24,16 @@ from coder_ir.training.calibrate import (
     Curve,
     Point,
     calibrate,
+    calibrate_verifier,
     cross_fitted_risks,
     reliability,
 )
 from coder_ir.types import STATED, Scores, Triplet
+from coder_ir.verifier import OnnxVerifier, VerifierManifest
 from tests.conftest import FakeParser
 from tests.tiny_bert import save_tiny_bert
 from tests.training.conftest import LOADER
+from tests.verifier.graphs import counting, save_counting
 
 pytestmark = pytest.mark.usefixtures("fake_parser")
 
@@ -59,7 +62,7 @@ def test_a_bin_begins_at_its_lower_bound_and_the_last_holds_certainty():
 
 
 def test_the_error_is_the_gap_of_each_bin_weighted_by_its_size():
-    curve = Curve((Point(0.1, 0.2, 6), Point(0.5, 0.5, 1), Point(0.9, 0.6, 3)))
+    curve = Curve((Point(0.1, 0.2, 6), Point(0.5, 0.5, 1), Point(0.9, 0.6, 3)), area=0.5)
     assert curve.error == pytest.approx((6 * 0.1 + 1 * 0 + 3 * 0.3) / 10)
 
 
@@ -67,24 +70,29 @@ def test_predictions_that_come_true_have_no_error():
     assert curve_of((0.0, False), (0.5, True), (0.5, False), (1.0, True)).error == 0
 
 
-EIGHT = Curve((Point(0.25, 0.5, 8),))
-
-
 @pytest.mark.parametrize(
-    ("report", "told"),
+    ("judged", "area"),
     [
-        (CalibrationReport(EIGHT), "0.250"),
-        (
-            CalibrationReport(EIGHT, Curve((Point(0.5, 0.625, 8),))),
-            "0.250, 0.125 for verified hits",
-        ),
+        ([(0.9, True), (0.4, True), (0.4, False), (0.1, False)], 3.5 / 4),
+        ([(0.9, True), (0.1, False)], 1),
+        ([(0.1, True), (0.9, False)], 0),
+        ([(0.5, True), (0.5, False), (0.5, False)], 0.5),
+        ([(0.9, True)], 0.5),
+        ([(0.9, False)], 0.5),
     ],
-    ids=["vectors alone", "with a verifier"],
+    ids=["one tie", "right", "wrong", "all tie", "only violating", "none violating"],
 )
-def test_the_table_shows_how_many_judgements_there_were_and_their_error(
-    report: CalibrationReport, told: str
+def test_the_area_is_the_share_of_pairs_in_which_the_violating_one_is_riskier(
+    judged: list[tuple[float, bool]], area: float
 ):
-    assert report.table() == f"risk: 8 judgements, expected calibration error {told}"
+    assert curve_of(*judged).area == pytest.approx(area)
+
+
+def test_the_table_shows_how_many_judgements_there_were_their_error_and_their_area():
+    report = CalibrationReport(Curve((Point(0.25, 0.5, 8),), area=0.75))
+    assert report.table() == (
+        "risk: 8 judgements, expected calibration error 0.250, area under the ROC curve 0.750"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -168,15 +176,6 @@ def test_the_fit_reads_what_search_gives_it(done: tuple[Path, CalibrationReport]
     found = load_calibration(str(done[0]))
     assert found is not None
     assert len(found.risk.weights) == 3
-
-
-def test_a_model_without_a_verifier_has_no_fit_for_verified_hits(
-    done: tuple[Path, CalibrationReport],
-):
-    found = load_calibration(str(done[0]))
-    assert found is not None
-    assert found.read_risk is None
-    assert done[1].read_risk is None
 
 
 def test_a_damaged_calibration_is_noticed(done: tuple[Path, CalibrationReport], tmp_path: Path):
@@ -280,6 +279,13 @@ def test_without_a_query_under_a_constraint_nothing_is_written(
 
 
 @pytest.fixture
+def verifier(tmp_path_factory: pytest.TempPathFactory) -> OnnxVerifier:
+    """It counts tokens and the word `loud`."""
+    folder = tmp_path_factory.mktemp("verifier")
+    return OnnxVerifier(save_counting(folder, manifest=counting()))
+
+
+@pytest.fixture
 def rewritten(items: Path, tmp_path: Path) -> Rewritten:
     """A folder with the items after a change to their rows."""
 
@@ -305,13 +311,14 @@ def mean_risk(curve: Curve) -> float:
 def test_risk_is_measured_on_all_queries_that_count_as_constrained(
     exported: Path,
     rewritten: Rewritten,
+    verifier: OnnxVerifier,
     monkeypatch: pytest.MonkeyPatch,
 ):
     encoder, folder = OnnxEncoder(exported), rewritten(ask_both_ways)
     curves = []
     for probability in (STATED, 0.9):
         monkeypatch.setattr(LOADER, lambda encoder, p=probability: FakeParser(p))
-        curves.append(cross_fitted_risks(encoder, folder)[0])
+        curves.append(cross_fitted_risks(encoder, verifier, folder)[0])
     doubtful, sure = curves
     assert doubtful.judgements == sure.judgements == 6 * 2 * 3  # items, queries, passages
     assert mean_risk(doubtful) == pytest.approx(mean_risk(sure))
@@ -319,7 +326,7 @@ def test_risk_is_measured_on_all_queries_that_count_as_constrained(
 
 @pytest.mark.parametrize("left_out", [("qb",), ("neutral",), ("qb", "neutral")], ids="+".join)
 def test_an_item_need_not_have_a_second_query_or_a_third_passage(
-    exported: Path, rewritten: Rewritten, left_out: Sequence[str]
+    exported: Path, rewritten: Rewritten, verifier: OnnxVerifier, left_out: Sequence[str]
 ):
     def change(rows: list[Row]) -> None:
         ask_both_ways(rows)
@@ -327,9 +334,9 @@ def test_an_item_need_not_have_a_second_query_or_a_third_passage(
             for field in left_out:
                 del row[field]
 
-    curve, _ = cross_fitted_risks(OnnxEncoder(exported), rewritten(change))
+    curves = cross_fitted_risks(OnnxEncoder(exported), verifier, rewritten(change))
     queries, passages = 2 - ("qb" in left_out), 3 - ("neutral" in left_out)
-    assert curve.judgements == 6 * queries * passages
+    assert [curve.judgements for curve in curves] == [6 * queries * passages] * 2
 
 
 def test_a_second_query_is_broken_by_the_passage_that_satisfies_the_first(
@@ -354,6 +361,7 @@ def test_a_second_query_is_broken_by_the_passage_that_satisfies_the_first(
 def test_items_on_one_passage_share_a_fold(
     exported: Path,
     rewritten: Rewritten,
+    verifier: OnnxVerifier,
     monkeypatch: pytest.MonkeyPatch,
 ):
     # The last two are of one group, which is the fifth and so has the fifth fold to itself.
@@ -369,5 +377,43 @@ def test_items_on_one_passage_share_a_fold(
         return probability(self, features)
 
     monkeypatch.setattr(Logistic, "probability", predicted)
-    cross_fitted_risks(OnnxEncoder(exported), rewritten(join_the_last_two))
-    assert seen == [3, 3, 3, 3, 6]  # an item's first query with three passages
+    cross_fitted_risks(OnnxEncoder(exported), verifier, rewritten(join_the_last_two))
+    # An item's first query with three passages, by the vectors and then as read.
+    assert seen == [3, 3, 3, 3, 6] * 2
+
+
+class TestVerifier:
+    """The risk of what was read, fitted for a verifier that counts `loud`."""
+
+    @pytest.fixture
+    def fitted(self, exported: Path, items: Path, tmp_path: Path) -> tuple[Path, CalibrationReport]:
+        folder = save_counting(tmp_path, manifest=counting())
+        return folder, calibrate_verifier(folder, written=items, encoder=OnnxEncoder(exported))
+
+    def test_it_is_fitted_on_two_log_ratios(self, fitted: tuple[Path, CalibrationReport]):
+        folder, report = fitted
+        risk = VerifierManifest.load(folder).risk
+        assert risk is not None
+        assert len(risk.weights) == 2
+        assert report.risk.judgements == 6 * 3
+
+    def test_what_was_fitted_gives_the_risk_of_a_reading(
+        self, fitted: tuple[Path, CalibrationReport]
+    ):
+        # Of the passages on a thing the one that says `loud` breaks the query without noise.
+        quiet, loud = OnnxVerifier(fitted[0]).read(
+            "a room without noise", ["the room is quiet", "the room is loud"]
+        )
+        assert quiet.risk < 0.5 < loud.risk
+
+    def test_only_the_description_changes(self, fitted: tuple[Path, CalibrationReport]):
+        manifest = VerifierManifest.load(fitted[0])
+        assert replace(manifest, risk=None) == counting()
+
+    def test_fitting_again_gives_the_same(
+        self, fitted: tuple[Path, CalibrationReport], exported: Path, items: Path
+    ):
+        folder, report = fitted
+        before = VerifierManifest.load(folder)
+        again = calibrate_verifier(folder, written=items, encoder=OnnxEncoder(exported))
+        assert (again, VerifierManifest.load(folder)) == (report, before)

@@ -323,7 +323,8 @@ def _print_table(ranking: "Ranking", *, explain: bool) -> None:
         words = f"[bold]{escape(hit.doc_id)}[/]{part}  {shown}"
         words += f"\n[dim]{escape(hit.reason)}[/]"
         if explain:
-            words += f"\n[dim]{escape(hit.scoring)}[/]"
+            if hit.scoring != hit.reason:
+                words += f"\n[dim]{escape(hit.scoring)}[/]"
             if hit.decisive and hit.reading is None:
                 words += f"\n[dim]Decided by: “{escape(_shortened(hit.decisive))}”[/]"
         scores = (f"{value:.3f}" for value in (hit.score, hit.topical, hit.compatibility))

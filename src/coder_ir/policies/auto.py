@@ -125,13 +125,17 @@ def _reason(pool: Candidates, scores: Scores, *, stated: bool, i: int) -> str:
 
 
 def _traded(pool: Candidates) -> Scores:
-    """Topical scores, those of near-duplicates dealt out anew by what a verifier read of them."""
+    """Topical scores, those of near-duplicates dealt out anew by what a verifier read of them.
+
+    Those that read alike keep their topical order.
+    """
     scores = pool.topical.copy()
     for group in _groups(pool.near_duplicates):
         readings = [(pool.readings[i], i) for i in group] if pool.readings else []
         read = [(reading, i) for reading, i in readings if reading is not None]
-        by_word = sorted(read, key=lambda one: (one[0].violates - one[0].satisfies, one[1]))
-        highest = sorted((float(pool.topical[i]) for _, i in read), reverse=True)
+        read.sort(key=lambda one: (-pool.topical[one[1]], one[1]))
+        highest = [float(pool.topical[i]) for _, i in read]
+        by_word = sorted(read, key=lambda one: one[0].violates - one[0].satisfies)
         for (_, i), score in zip(by_word, highest, strict=True):
             scores[i] = score
     return scores

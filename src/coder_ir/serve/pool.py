@@ -32,6 +32,9 @@ class CandidateOut(BaseModel):
         float | None, Field(description="How far it goes against the words ruled out, in [0, 1].")
     ]
     risk: float | None
+    unread_risk: Annotated[
+        float | None, Field(description="The risk for policies that use no readings.")
+    ]
     reading: Annotated[
         ReadingOut | None, Field(description="What the verifier read; null: it was not read.")
     ]
@@ -54,6 +57,7 @@ def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
     documents = retriever.store.get(pool.doc_ids)
     texts = passage_texts(pool, lambda _: documents)
     risk = risks(pool, retriever.calibration)
+    unread_risk = risks(replace(pool, readings=()), retriever.calibration)
     cosine = pool.topical if pool.cosine is None else pool.cosine
     doubles = _near_duplicates(pool)
     candidates = [
@@ -68,6 +72,7 @@ def pool_of(retriever: Retriever, asked: Asked) -> PoolOut:
             topic=_at(pool.topic, i),
             breach=_at(pool.breach, i),
             risk=_at(risk, i),
+            unread_risk=_at(unread_risk, i),
             reading=ReadingOut.of(pool.readings[i] if pool.readings else None),
             near_duplicates=doubles[i],
         )

@@ -145,7 +145,7 @@ def _area(risks: Scores, breaks: NDArray[np.bool_]) -> float:
     """Of all pairs of a violating passage and another, those with the higher risk on the former."""
     bad, good = risks[breaks], np.sort(risks[~breaks])
     below = (np.searchsorted(good, bad, "left") + np.searchsorted(good, bad, "right")) / 2
-    return float(below.mean() / max(1, len(good))) if len(bad) else 0.5
+    return float(below.mean() / len(good)) if len(bad) and len(good) else 0.5
 
 
 @dataclass(frozen=True, slots=True)

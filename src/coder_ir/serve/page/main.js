@@ -63,10 +63,10 @@ function readSlider({ target }) {
   if (SETTINGS.includes(target.id)) chosen()[target.id] = value;
   else if (target.id === "n") state.n = value;
   else state.maxRisk = value;
-  settingsChanged(target.id === "n" && state.index.settings.hybrid);
+  settingsChanged(target.id === "n");
 }
 
-/** Ranks anew at once; a hybrid index has to be asked where n changes, since n changes its scores. */
+/** Ranks anew at once; where n changes the server is asked, since n changes what is read. */
 function settingsChanged(asks = false) {
   showSettings();
   remember();
@@ -84,8 +84,7 @@ async function search() {
   const mine = ++state.asked;
   document.body.setAttribute("aria-busy", "true");
   try {
-    const n = state.index.settings.hybrid ? state.n : most();
-    const pool = await call("POST", "/v1/pool", { body: { query, n, ...lists } });
+    const pool = await call("POST", "/v1/pool", { body: { query, n: state.n, ...lists } });
     if (mine !== state.asked) return;
     tell("");
     Object.assign(state, { query, lists, pool });
@@ -336,7 +335,7 @@ function listen() {
     settingsChanged();
   });
   for (const slider of document.querySelectorAll(".sliders input")) slider.addEventListener("input", readSlider);
-  at("reset").addEventListener("click", () => { resetSettings(); settingsChanged(state.index.settings.hybrid); });
+  at("reset").addEventListener("click", () => { resetSettings(); settingsChanged(true); });
   at("python").addEventListener("click", () => copy("python"));
   at("curl").addEventListener("click", () => copy("curl"));
   at("tabs").addEventListener("click", ({ target }) => target.dataset.tab && openTab(target.dataset.tab));

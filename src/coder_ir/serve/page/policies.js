@@ -142,8 +142,9 @@ function traded(candidates) {
   for (const positions of groupsOf(candidates)) {
     const read = positions.filter((i) => candidates[i].reading);
     const worth = ({ reading }) => reading.violates - reading.satisfies;
-    const highest = read.map((i) => candidates[i].topical).sort((a, b) => b - a);
-    read.sort((a, b) => worth(candidates[a]) - worth(candidates[b]) || a - b);
+    read.sort((a, b) => candidates[b].topical - candidates[a].topical || a - b);
+    const highest = read.map((i) => candidates[i].topical);
+    read.sort((a, b) => worth(candidates[a]) - worth(candidates[b]));
     read.forEach((i, place) => { scores[i] = highest[place]; });
   }
   return scores;
@@ -195,6 +196,9 @@ function decide({ kept, dropped }, candidates, maxRisk) {
 /** Hits and filtered documents, each by its best passage. */
 export function rank(pool, name, settings, { n, max_risk: maxRisk }) {
   const part = narrowed(pool, settings.spaces, n);
+  if (!settings.uses_readings) {
+    part.candidates = part.candidates.map((one) => ({ ...one, reading: null, risk: one.unread_risk }));
+  }
   const order = decide(ORDERS[name](part, settings), part.candidates, maxRisk);
   const seen = new Set();
   const first = (verdicts) => verdicts.flatMap(({ i, score, why }) => {
