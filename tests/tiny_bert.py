@@ -5,10 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from coder_ir.training.learners import VerifierLearner
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = (
@@ -81,31 +77,3 @@ def with_upper_layers_changed(base: Path, folder: Path, *, first: int = 2) -> Pa
             state[name] = tensor + 0.1 * torch.randn(tensor.shape, generator=generator)
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
-
-
-def save_tiny_verifier(
-    base: Path, folder: Path, *, frozen_layers: int = 2, query_prefix: str = ""
-) -> VerifierLearner:
-    """Write a verifier whose own layers and head are random, as if trained, and return it."""
-    import torch
-
-    from coder_ir.training.config import Config
-    from coder_ir.training.learners import VerifierLearner, learner_of
-
-    config = Config(
-        str(base),
-        folder,
-        (),
-        kind="verifier",
-        frozen_layers=frozen_layers,
-        max_length=64,
-        query_prefix=query_prefix,
-    )
-    learner = learner_of(config)
-    assert isinstance(learner, VerifierLearner)
-    generator = torch.Generator().manual_seed(3)
-    for name, parameter in learner.parameters():
-        size = 5 if name.startswith("head.") else 0.1  # so that its logits spread
-        parameter.data += size * torch.randn(parameter.shape, generator=generator)
-    learner.save(folder)
-    return learner

@@ -71,9 +71,6 @@ def export(
         Path | None,
         typer.Option(help="Triplets to check vectors and rankings on; default: the sample's."),
     ] = None,
-    verifier: Annotated[
-        Path | None, typer.Option(help="Trained verifier over the same frozen layers: folder.")
-    ] = None,
 ) -> None:
     """Write a model folder: ONNX, int8, checked against the torch vectors.
 
@@ -81,9 +78,7 @@ def export(
     """
     from coder_ir.training.export import ExportPlan, export_model
 
-    report = export_model(
-        ExportPlan(topical, compatibility, output, name, licence, check, verifier)
-    )
+    report = export_model(ExportPlan(topical, compatibility, output, name, licence, check))
     typer.echo(report.table())
     if not report.passed:
         say("the quantised vectors stray too far from torch's (cosine below 0.99)")

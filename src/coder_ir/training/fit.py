@@ -18,7 +18,7 @@ from coder_ir.encoders.folder import file_sha256
 from coder_ir.errors import InvalidValue, MissingExtra, NotFound
 from coder_ir.training.checkpoint import Checkpoint
 from coder_ir.training.config import Config, Stage
-from coder_ir.training.learners import Learner, learner_of
+from coder_ir.training.learners import EncoderLearner, learner_of
 from coder_ir.training.loss import positives_of
 from coder_ir.training.model_card import write_model_card
 from coder_ir.training.sentences import cropped, load_triplets, whole_groups
@@ -141,7 +141,9 @@ def _claim(config: Config) -> None:
     path.write_text(json.dumps(_identity(config), indent=2) + "\n", encoding="utf-8")
 
 
-def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -> dict[str, float]:
+def _run_stage(
+    config: Config, stage: Stage, learner: EncoderLearner, report: Report
+) -> dict[str, float]:
     import torch
 
     triplets = _taken(stage)
@@ -234,7 +236,7 @@ def plan(
     return [batch for batch in batches if len(batch) > 1]
 
 
-def develop(learner: Learner, triplets: Sequence[Triplet]) -> Development:
+def develop(learner: EncoderLearner, triplets: Sequence[Triplet]) -> Development:
     """Score held-out triplets."""
     margins = learner.margins(triplets)
     groups: dict[str, list[bool]] = defaultdict(list)

@@ -142,14 +142,6 @@ class Tower:
         pooled = (hidden * weights).sum(1) / weights.sum(1)
         return torch.nn.functional.normalize(pooled, dim=1)
 
-    def side_by_side(self, pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
-        """Token vectors of two texts that saw each other above the frozen layers; both cached."""
-        import torch
-
-        rows = [torch.cat([self._cache[one], self._cache[two]]).float() for one, two in pairs]
-        hidden, mask = _padded(rows)
-        return self._upper(hidden, mask, self.network)
-
     def _upper(self, hidden: torch.Tensor, mask: torch.Tensor, network: Any) -> torch.Tensor:
         bias = _attention_bias(mask)
         with products(self.bfloat16 and network.training):
