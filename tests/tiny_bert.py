@@ -5,10 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from coder_ir.training.learners import VerifierLearner
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 WORDS = (
@@ -83,29 +79,31 @@ def with_upper_layers_changed(base: Path, folder: Path, *, first: int = 2) -> Pa
     return folder
 
 
-def save_tiny_verifier(
-    base: Path, folder: Path, *, frozen_layers: int = 2, query_prefix: str = ""
-) -> VerifierLearner:
-    """Write a verifier whose own layers and head are random, as if trained, and return it."""
+def save_tiny_cross_encoder(folder: Path, *, layers: int = 4) -> Path:
+    """Write an int8 cross-encoder, model.onnx and tokenizer.json, and return its folder.
+
+    The graph names its weights as an exported one does; it cannot be run.
+    """
     import torch
+    from transformers import BertConfig, BertForSequenceClassification, BertTokenizerFast
 
-    from coder_ir.training.config import Config
-    from coder_ir.training.learners import VerifierLearner, learner_of
+    from tests.training.verifier.int8_classifier import int8_graph
 
-    config = Config(
-        str(base),
-        folder,
-        (),
-        kind="verifier",
-        frozen_layers=frozen_layers,
-        max_length=64,
-        query_prefix=query_prefix,
+    words = vocabulary()
+    tokenizer = BertTokenizerFast(vocab={word: i for i, word in enumerate(words)})
+    tokenizer.backend_tokenizer.save(str(folder / "tokenizer.json"))
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=32,
+        num_hidden_layers=layers,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.2,
+        num_labels=1,
     )
-    learner = learner_of(config)
-    assert isinstance(learner, VerifierLearner)
-    generator = torch.Generator().manual_seed(3)
-    for name, parameter in learner.parameters():
-        size = 5 if name.startswith("head.") else 0.1  # so that its logits spread
-        parameter.data += size * torch.randn(parameter.shape, generator=generator)
-    learner.save(folder)
-    return learner
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        state = BertForSequenceClassification(config).state_dict()
+    (folder / "model.onnx").write_bytes(int8_graph(state))
+    return folder

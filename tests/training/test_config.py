@@ -34,9 +34,6 @@ class TestDefaults:
         assert (config.max_length, config.scale, config.frozen_layers) == (128, 20.0, 0)
         assert config.query_prefix == BGE_PREFIX
 
-    def test_a_run_trains_an_encoder(self, tmp_path: Path):
-        assert load_config(written(tmp_path, LEAST)).kind == "encoder"
-
     def test_the_prefix_is_the_one_of_bge(self):
         assert BGE_PREFIX == "Represent this sentence for searching relevant passages: "
 
@@ -46,7 +43,6 @@ class TestReading:
         text = """\
 base = "some/model"
 output = "out"
-kind = "verifier"
 seed = 7
 frozen_layers = 6
 max_length = 64
@@ -77,7 +73,6 @@ warmup = 0.2
             "some/model",
             tmp_path / "out",
             (stage,),
-            kind="verifier",
             seed=7,
             frozen_layers=6,
             max_length=64,
@@ -177,11 +172,6 @@ class TestBadFiles:
     def test_a_missing_setting_is_named(self, tmp_path: Path, line: str, name: str):
         with pytest.raises(InvalidValue, match=f"is incomplete: .*'{name}'"):
             load_config(written(tmp_path, LEAST.replace(line, "")))
-
-    @pytest.mark.parametrize("kind", ['"decoder"', '""', "3"])
-    def test_a_kind_that_is_neither_is_refused(self, tmp_path: Path, kind: str):
-        with pytest.raises(InvalidValue, match="kind must be encoder or verifier, got"):
-            load_config(written(tmp_path, f"kind = {kind}\n{LEAST}"))
 
     def test_two_stages_of_one_name_are_refused(self, tmp_path: Path):
         text = LEAST + '\n[[stage]]\nname = "words"\ntriplets = "other.jsonl"\n'

@@ -15,13 +15,13 @@ pytest.importorskip("sentence_transformers", reason="needs torch: the extra trai
 
 from safetensors.torch import load_file
 
-from coder_ir.encoders.folder import Manifest, Reading
+from coder_ir.encoders.folder import Manifest
 from coder_ir.encoders.onnx import OnnxEncoder, Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
 from coder_ir.errors import InvalidValue
 from coder_ir.training.export import ExportPlan, ExportReport, SpaceReport, export_model
 from coder_ir.types import Floats, Kind, Triplet
-from tests.tiny_bert import save_tiny_bert, save_tiny_verifier, with_upper_layers_changed
+from tests.tiny_bert import save_tiny_bert, with_upper_layers_changed
 
 Opposites = Callable[[Sequence[str]], list[Triplet]]
 ONE = Runtime(threads=1)
@@ -315,65 +315,3 @@ def test_no_space_reads_more_tokens_than_its_encoder_can(tiny: Path, tmp_path: P
     short = save_tiny_bert(tmp_path / "short", seed=9, positions=32)
     export_model(plan_for(tiny, short, tmp_path / "model"))
     assert Manifest.load(tmp_path / "model").compatibility.max_length <= 32
-
-
-@pytest.fixture(scope="module")
-def verifier(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trained over the two layers that the encoders share."""
-    folder = tmp_path_factory.mktemp("verifier")
-    save_tiny_verifier(tiny, folder)
-    return folder
-
-
-def with_verifier(pair: Exported, verifier: Path, output: Path) -> ExportPlan:
-    return dataclasses.replace(pair.plan, output=output, verifier=verifier)
-
-
-def test_a_verifier_is_a_graph_beside_the_encoders(
-    shared_pair: Exported, verifier: Path, tmp_path: Path
-):
-    report = export_model(with_verifier(shared_pair, verifier, tmp_path / "model"))
-    manifest = Manifest.load(tmp_path / "model")
-    assert report == shared_pair.report
-    assert manifest.verifier == Reading("verifier.onnx", "score")
-    assert set(manifest.sha256) == {*shared_pair.manifest.sha256, "verifier.onnx"}
-    assert {path.name for path in (tmp_path / "model").iterdir()} >= set(manifest.sha256)
-
-
-def test_the_encoders_of_a_model_with_a_verifier_are_bit_identical(
-    shared_pair: Exported, verifier: Path, tmp_path: Path
-):
-    export_model(with_verifier(shared_pair, verifier, tmp_path / "model"))
-    manifest = Manifest.load(tmp_path / "model")
-    assert manifest.fingerprint == shared_pair.manifest.fingerprint
-    assert manifest.sha256.items() > shared_pair.manifest.sha256.items()
-
-
-@pytest.mark.parametrize(
-    ("shared", "frozen"), [(2, 1), (1, 2)], ids=["over fewer layers", "over more layers"]
-)
-def test_a_verifier_over_other_layers_than_the_encoders_share_is_refused(
-    tiny: Path, tmp_path: Path, shared: int, frozen: int
-):
-    """Over more, layers would see both texts at once that in training saw each by itself."""
-    other = with_upper_layers_changed(tiny, tmp_path / "other", first=shared)
-    save_tiny_verifier(tiny, tmp_path / "verifier", frozen_layers=frozen)
-    plan = plan_for(tiny, other, tmp_path / "model")
-    said = rf"shares {frozen} layers with .*, the two encoders share {shared}; .*frozen_layers"
-    with pytest.raises(InvalidValue, match=said):
-        export_model(dataclasses.replace(plan, verifier=tmp_path / "verifier"))
-    assert not (tmp_path / "model" / "model.json").exists()
-
-
-def test_a_verifier_needs_encoders_that_share_layers(
-    unrelated_pair: Exported, verifier: Path, tmp_path: Path
-):
-    with pytest.raises(InvalidValue, match="the two encoders share 0; a verifier needs the same"):
-        export_model(with_verifier(unrelated_pair, verifier, tmp_path / "model"))
-
-
-def test_an_encoder_is_no_verifier(shared_pair: Exported, trained: Path, tmp_path: Path):
-    with pytest.raises(
-        InvalidValue, match=r'has no head\.safetensors; train with kind = "verifier"'
-    ):
-        export_model(with_verifier(shared_pair, trained, tmp_path / "model"))

