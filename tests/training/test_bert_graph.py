@@ -236,36 +236,39 @@ PAIR = {
 }
 
 
+@pytest.fixture(scope="module")
+def network() -> Any:
+    """A classifier over `random_bert`, with a pooler and a head as random as the rest."""
+    encoder = random_bert(1)
+    config = encoder.config
+    config.num_labels = 3
+    config._attn_implementation = "eager"  # which alone gives its attention
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        network = transformers.BertForSequenceClassification(config).eval()
+        for part in (network.bert.pooler, network.classifier):
+            for parameter in part.parameters():
+                parameter.data += 0.3 * torch.randn_like(parameter)
+    network.bert.load_state_dict(encoder.state_dict(), strict=False)
+    return network
+
+
+@pytest.fixture(scope="module")
+def outputs(network: Any) -> list[np.ndarray]:
+    """Logits and attention of the graph."""
+    weights = {n.removeprefix("bert."): w for n, w in weights_of(network).items()}
+    graph = build_cross_encoder(weights, shape_of(network))
+    return run(graph, PAIR, ["logits", "attention"])
+
+
+@pytest.fixture(scope="module")
+def expected(network: Any) -> Any:
+    with torch.inference_mode():
+        tensors = {name: torch.from_numpy(value) for name, value in PAIR.items()}
+        return network(**tensors, output_attentions=True)
+
+
 class TestCrossEncoder:
-    @pytest.fixture(scope="class")
-    def network(self) -> Any:
-        """A classifier over `random_bert`, with a pooler and a head as random as the rest."""
-        encoder = random_bert(1)
-        config = encoder.config
-        config.num_labels = 3
-        config._attn_implementation = "eager"  # which alone gives its attention
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(2)
-            network = transformers.BertForSequenceClassification(config).eval()
-            for part in (network.bert.pooler, network.classifier):
-                for parameter in part.parameters():
-                    parameter.data += 0.3 * torch.randn_like(parameter)
-        network.bert.load_state_dict(encoder.state_dict(), strict=False)
-        return network
-
-    @pytest.fixture(scope="class")
-    def outputs(self, network: Any) -> list[np.ndarray]:
-        """Logits and attention of the graph."""
-        weights = {n.removeprefix("bert."): w for n, w in weights_of(network).items()}
-        graph = build_cross_encoder(weights, shape_of(network))
-        return run(graph, PAIR, ["logits", "attention"])
-
-    @pytest.fixture(scope="class")
-    def expected(self, network: Any) -> Any:
-        with torch.inference_mode():
-            tensors = {name: torch.from_numpy(value) for name, value in PAIR.items()}
-            return network(**tensors, output_attentions=True)
-
     def test_the_logits_are_torchs(self, outputs: list[np.ndarray], expected: Any):
         np.testing.assert_allclose(outputs[0], expected.logits.numpy(), atol=1e-4, rtol=0)
 
