@@ -140,32 +140,6 @@ def test_shared_layers_and_each_ones_own_equal_both_encoders(
     assert not np.allclose(*outputs, atol=1e-2)
 
 
-@pytest.fixture(scope="module")
-def head() -> Weights:
-    draw = np.random.default_rng(7)
-    return {
-        "weight": draw.normal(size=(1, 32)).astype(np.float32),
-        "bias": draw.normal(size=1).astype(np.float32),
-    }
-
-
-@pytest.mark.parametrize("start", [0, 2], ids=["from the words", "from the trunk's output"])
-def test_a_head_scores_the_first_token(
-    one: Any, feed: dict[str, np.ndarray], head: Weights, start: int
-):
-    given = dict(feed)
-    if start:
-        trunk = build(weights_of(one), shape_of(one), range(start), output="hidden")
-        [hidden] = run(trunk, feed, ["hidden"])
-        given = {"hidden": hidden, "attention_mask": feed["attention_mask"]}
-    graph = build(weights_of(one), shape_of(one), range(start, 4), output="score", head=head)
-    [scores] = run(graph, given, ["score"])
-    first = hidden_states(one, feed)[:, 0]
-    expected = torch.nn.functional.linear(*map(torch.from_numpy, (first, *head.values())))
-    assert scores.shape == (len(LENGTHS), 1)
-    np.testing.assert_allclose(scores, expected.numpy(), atol=5e-4, rtol=0)
-
-
 @pytest.mark.parametrize("layers", [range(3), range(3, 4), range(4, 4)], ids=str)
 def test_a_graph_holds_the_layers_asked_for_and_no_others(one: Any, layers: range):
     graph = build(weights_of(one), shape_of(one), layers, output="out")
