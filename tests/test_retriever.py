@@ -17,6 +17,7 @@ from coder_ir import (
     Union,
     Verdict,
 )
+from coder_ir.encoders import Runtime
 from coder_ir.errors import (
     CoderError,
     DuplicateId,
@@ -642,6 +643,7 @@ def loaded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return FakeEncoder(WORDS, name=spec)
 
     monkeypatch.setattr("coder_ir.retriever.load_encoder", load)
+    monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda name, *, threads: FakeVerifier())
     return specs
 
 
@@ -682,3 +684,55 @@ def test_metadata_that_is_nested_too_deeply_is_refused(retriever, depth: int, fi
     else:
         with pytest.raises(InvalidValue, match=r"nested|not JSON"):
             retriever.add([document])
+
+
+@pytest.mark.parametrize(
+    ("named", "runtime", "expected"),
+    [
+        (None, None, ("built-in", 0)),
+        ("mine", None, ("mine", 0)),
+        (None, Runtime(threads=2), ("built-in", 2)),
+    ],
+    ids=["built-in", "by name", "threads"],
+)
+def test_an_index_opens_with_the_verifier_that_is_named(
+    loaded, tmp_path, monkeypatch, named, runtime, expected
+):
+    asked: list[tuple[str, int]] = []
+
+    def load(name: str, *, threads: int) -> FakeVerifier:
+        asked.append((name, threads))
+        return FakeVerifier()
+
+    monkeypatch.setattr("coder_ir.retriever.load_verifier", load)
+    Retriever.open(tmp_path / "index", verifier=named, runtime=runtime).close()
+    assert asked == [expected]
+
+
+def test_without_a_verifier_the_built_in_one_reads(encoder, tmp_path, monkeypatch):
+    own = FakeVerifier()
+    monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda: own)
+    with Retriever(encoder, SqliteStore(tmp_path / "index")) as retriever:
+        retriever.add(HOTELS)
+        assert own.asked == []
+        retriever.search(QUERY, exclude=["garden"])
+    assert len(own.asked) == 1
+
+
+def test_hard_mode_reads_whole_documents_from_the_top_and_stops_after_k(splitting):
+    splitting.add(
+        [
+            Document("a", "hotel hotel hotel hotel hotel here there is a disco"),
+            Document("b", "hotel hotel hotel hotel garden here there is no disco"),
+            Document("c", "hotel hotel hotel garden garden here there is nothing else"),
+            Document("d", "hotel hotel garden garden garden here there is a disco"),
+        ]
+    )
+    splitting.verifier.asked.clear()
+    ranking = splitting.search("hotel", k=1, policy="topical", exclude=["disco"], mode="hard")
+    assert ids(ranking) == ["b"]
+    assert [gone.doc_id for gone in ranking.filtered] == ["a"]
+    parts = ["here there is a disco", "here there is no disco"]
+    assert [(query, texts[1:]) for query, texts in splitting.verifier.asked] == [
+        ("without disco", [part]) for part in parts
+    ]

@@ -140,32 +140,6 @@ def test_shared_layers_and_each_ones_own_equal_both_encoders(
     assert not np.allclose(*outputs, atol=1e-2)
 
 
-@pytest.fixture(scope="module")
-def head() -> Weights:
-    draw = np.random.default_rng(7)
-    return {
-        "weight": draw.normal(size=(1, 32)).astype(np.float32),
-        "bias": draw.normal(size=1).astype(np.float32),
-    }
-
-
-@pytest.mark.parametrize("start", [0, 2], ids=["from the words", "from the trunk's output"])
-def test_a_head_scores_the_first_token(
-    one: Any, feed: dict[str, np.ndarray], head: Weights, start: int
-):
-    given = dict(feed)
-    if start:
-        trunk = build(weights_of(one), shape_of(one), range(start), output="hidden")
-        [hidden] = run(trunk, feed, ["hidden"])
-        given = {"hidden": hidden, "attention_mask": feed["attention_mask"]}
-    graph = build(weights_of(one), shape_of(one), range(start, 4), output="score", head=head)
-    [scores] = run(graph, given, ["score"])
-    first = hidden_states(one, feed)[:, 0]
-    expected = torch.nn.functional.linear(*map(torch.from_numpy, (first, *head.values())))
-    assert scores.shape == (len(LENGTHS), 1)
-    np.testing.assert_allclose(scores, expected.numpy(), atol=5e-4, rtol=0)
-
-
 @pytest.mark.parametrize("layers", [range(3), range(3, 4), range(4, 4)], ids=str)
 def test_a_graph_holds_the_layers_asked_for_and_no_others(one: Any, layers: range):
     graph = build(weights_of(one), shape_of(one), layers, output="out")
@@ -236,36 +210,39 @@ PAIR = {
 }
 
 
+@pytest.fixture(scope="module")
+def network() -> Any:
+    """A classifier over `random_bert`, with a pooler and a head as random as the rest."""
+    encoder = random_bert(1)
+    config = encoder.config
+    config.num_labels = 3
+    config._attn_implementation = "eager"  # which alone gives its attention
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(2)
+        network = transformers.BertForSequenceClassification(config).eval()
+        for part in (network.bert.pooler, network.classifier):
+            for parameter in part.parameters():
+                parameter.data += 0.3 * torch.randn_like(parameter)
+    network.bert.load_state_dict(encoder.state_dict(), strict=False)
+    return network
+
+
+@pytest.fixture(scope="module")
+def outputs(network: Any) -> list[np.ndarray]:
+    """Logits and attention of the graph."""
+    weights = {n.removeprefix("bert."): w for n, w in weights_of(network).items()}
+    graph = build_cross_encoder(weights, shape_of(network))
+    return run(graph, PAIR, ["logits", "attention"])
+
+
+@pytest.fixture(scope="module")
+def expected(network: Any) -> Any:
+    with torch.inference_mode():
+        tensors = {name: torch.from_numpy(value) for name, value in PAIR.items()}
+        return network(**tensors, output_attentions=True)
+
+
 class TestCrossEncoder:
-    @pytest.fixture(scope="class")
-    def network(self) -> Any:
-        """A classifier over `random_bert`, with a pooler and a head as random as the rest."""
-        encoder = random_bert(1)
-        config = encoder.config
-        config.num_labels = 3
-        config._attn_implementation = "eager"  # which alone gives its attention
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(2)
-            network = transformers.BertForSequenceClassification(config).eval()
-            for part in (network.bert.pooler, network.classifier):
-                for parameter in part.parameters():
-                    parameter.data += 0.3 * torch.randn_like(parameter)
-        network.bert.load_state_dict(encoder.state_dict(), strict=False)
-        return network
-
-    @pytest.fixture(scope="class")
-    def outputs(self, network: Any) -> list[np.ndarray]:
-        """Logits and attention of the graph."""
-        weights = {n.removeprefix("bert."): w for n, w in weights_of(network).items()}
-        graph = build_cross_encoder(weights, shape_of(network))
-        return run(graph, PAIR, ["logits", "attention"])
-
-    @pytest.fixture(scope="class")
-    def expected(self, network: Any) -> Any:
-        with torch.inference_mode():
-            tensors = {name: torch.from_numpy(value) for name, value in PAIR.items()}
-            return network(**tensors, output_attentions=True)
-
     def test_the_logits_are_torchs(self, outputs: list[np.ndarray], expected: Any):
         np.testing.assert_allclose(outputs[0], expected.logits.numpy(), atol=1e-4, rtol=0)
 

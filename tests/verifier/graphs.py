@@ -15,7 +15,7 @@ from coder_ir.verifier import VerifierManifest
 from coder_ir.verifier.folder import CLASSES, GRAPH, TOKENIZER
 from tests.tiny_bert import vocabulary
 
-LOUD = vocabulary().index("loud")
+WORDS = {word: i for i, word in enumerate(dict.fromkeys(vocabulary()))}
 STEP = 0.1  # of a logit, a token
 
 
@@ -26,13 +26,12 @@ def save_tokenizer(folder: Path) -> None:
     from tokenizers.pre_tokenizers import BertPreTokenizer
     from tokenizers.processors import TemplateProcessing
 
-    words = {word: i for i, word in enumerate(vocabulary())}
-    tokenizer = Tokenizer(WordLevel(words, unk_token="[UNK]"))
+    tokenizer = Tokenizer(WordLevel(WORDS, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = BertPreTokenizer()
     tokenizer.post_processor = TemplateProcessing(
         single="[CLS] $A [SEP]",
         pair="[CLS] $A [SEP] $B:1 [SEP]:1",
-        special_tokens=[("[CLS]", words["[CLS]"]), ("[SEP]", words["[SEP]"])],
+        special_tokens=[("[CLS]", WORDS["[CLS]"]), ("[SEP]", WORDS["[SEP]"])],
     )
     tokenizer.save(str(folder / TOKENIZER))
 
@@ -73,7 +72,7 @@ def save_graph(
         nodes.append(helper.make_node("Identity", ["looks"], ["attention"]))
         outputs.append(helper.make_tensor_value_info("attention", TensorProto.FLOAT, [1, "t"]))
     constants = [
-        numpy_helper.from_array(np.array(LOUD), "loud"),
+        numpy_helper.from_array(np.array(WORDS["loud"]), "loud"),
         numpy_helper.from_array(np.array([1]), "axis"),
         numpy_helper.from_array(np.array(STEP, dtype=np.float32), "step"),
     ]

@@ -210,22 +210,24 @@ DOCUMENTS = [Document(str(i), text) for i, text in enumerate(dict.fromkeys(PASSA
 SAMPLE = (DOCUMENTS, [SampleQuery(QUERY, "rooms", frozenset("01"), frozenset("23"))])
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_tiny(tmp_path_factory.mktemp("trained"))
+
+
+@pytest.fixture(scope="module")
+def exported(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
+    """The folder and the report."""
+    from coder_ir.training.export_verifier import export_verifier
+
+    folder = tmp_path_factory.mktemp("exported") / "verifier"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("coder_ir.training.export_verifier.load_sample", lambda: SAMPLE)
+        return folder, export_verifier(trained, folder, name="tiny", licence="none")
+
+
 class TestExported:
     """A tiny BERT as `train export-verifier` writes it."""
-
-    @pytest.fixture(scope="class")
-    def trained(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
-        return save_tiny(tmp_path_factory.mktemp("trained"))
-
-    @pytest.fixture(scope="class")
-    def exported(self, trained: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Any]:
-        """The folder and the report."""
-        from coder_ir.training.export_verifier import export_verifier
-
-        folder = tmp_path_factory.mktemp("exported") / "verifier"
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("coder_ir.training.export_verifier.load_sample", lambda: SAMPLE)
-            return folder, export_verifier(trained, folder, name="tiny", licence="none")
 
     def test_the_folder_describes_itself(self, exported: tuple[Path, Any]):
         folder, _ = exported

@@ -89,7 +89,10 @@ class OnnxVerifier:
         }
         rows = {name: np.array([feed[name]], dtype=np.int64) for name in self._inputs}
         logits, *looks = self._session.run(self._outputs, rows)
-        decisive = _decisive(passage, pair, int(not first), looks[0][0]) if looks else None
+        own = [i for i, added in enumerate(pair.special_tokens_mask) if not added]
+        own = own[: len(text.ids)] if first else own[len(asked.ids) :]
+        offsets = [pair.offsets[i] for i in own]
+        decisive = _decisive(passage, offsets, looks[0][0][own]) if looks else None
         return self._reading(np.asarray(logits[0], dtype=np.float64), decisive)
 
     def _reading(self, logits: Scores, decisive: Span | None) -> Reading:
@@ -107,15 +110,21 @@ class OnnxVerifier:
         return Reading(satisfies, violates, silent, risk, decisive)
 
 
-def _decisive(passage: str, pair: Encoding, segment: int, looks: Any) -> Span | None:
-    """The sentence that the classifying token looks at most, by the token."""
+def _decisive(passage: str, offsets: Sequence[tuple[int, int]], looks: Any) -> Span | None:
+    """The sentence that the classifying token looks at most, by the token.
+
+    Args:
+        passage: the text.
+        offsets: where each of its tokens stands in it.
+        looks: how much each of them is looked at.
+    """
     sentences = sentence_spans(passage)
     if len(sentences) < 2:
         return sentences[0] if sentences else None
     starts = np.array([sentence.start for sentence in sentences])
     total, count = np.zeros(len(sentences)), np.zeros(len(sentences))
-    for look, part, (start, end) in zip(looks, pair.sequence_ids, pair.offsets, strict=True):
-        if part == segment and end > start:
+    for look, (start, end) in zip(looks, offsets, strict=True):
+        if end > start:
             place = int(np.searchsorted(starts, start, side="right")) - 1
             total[max(place, 0)] += look
             count[max(place, 0)] += 1
