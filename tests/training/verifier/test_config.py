@@ -19,11 +19,12 @@ def changed(tmp_path: Path, old: str, new: str) -> Path:
     return path
 
 
-class TestTheRecipe:
-    @pytest.fixture(scope="class")
-    def recipe(self) -> VerifierConfig:
-        return load_verifier_config(RECIPE)
+@pytest.fixture
+def recipe() -> VerifierConfig:
+    return load_verifier_config(RECIPE)
 
+
+class TestTheRecipe:
     def test_its_reading_items_are_in_the_repository(self, recipe: VerifierConfig):
         files = (*recipe.data.items, recipe.data.development_items, recipe.data.measured_items)
         assert all(file.is_file() for file in files)

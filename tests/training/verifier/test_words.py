@@ -45,11 +45,11 @@ class TestPlaces:
         assert places.words == 11
 
     def test_another_tokeniser_in_another_order_has_the_same_numbers(self, pieces: PairReader):
-        pairs = [("quiet rooms", "House")]
+        pairs = [("quiet hum", "House")]
         encodings = pieces.encode(pairs)
-        assert encodings[0].tokens[1:4] == ["quiet", "r", "##o"]  # rooms is no word of it
+        assert encodings[0].tokens[1:5] == ["quiet", "h", "##u", "##m"]
         places = word_places(encodings, pairs, passage_first=False)
-        assert places.numbers.tolist() == [[0, 1, 2, 2, 2, 2, 2, -1, 3, -1]]
+        assert places.numbers.tolist() == [[0, 1, 2, 2, 2, -1, 3, -1]]
 
     def test_both_find_the_same_words_in_the_same_pairs(
         self, pieces: PairReader, spaced: PairReader
