@@ -44,7 +44,7 @@ def test_options_stand_in_for_the_file_s(given: dict[str, Any]):
     assert (config.teacher.seed, config.student.seed) == (0, 0)
 
 
-def test_a_missing_recipe_exits_2(tmp_path: Path):
+def test_a_missing_recipe_starts_no_run(tmp_path: Path):
     missing = str(tmp_path / "nothing.toml")
     done = CliRunner().invoke(app, ["train", "verifier", missing, "-o", str(tmp_path / "run")])
     assert done.exit_code != 0

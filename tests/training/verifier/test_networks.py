@@ -138,6 +138,11 @@ class TestTheStudent:
         with pytest.raises(InvalidValue, match="has 4 layers, so none is number 4"):
             student_network(replace(config.student, layers=(0, 1, 4)))
 
+    def test_a_graph_of_another_network_is_refused(self, config: VerifierConfig, tmp_path: Path):
+        (tmp_path / "model.onnx").write_bytes(int8_graph(deberta().state_dict()))
+        with pytest.raises(InvalidFile, match="holds no int8 layers of a BERT cross-encoder"):
+            student_network(replace(config.student, base=tmp_path))
+
     def test_a_folder_without_a_model_is_refused(self, config: VerifierConfig, tmp_path: Path):
         with pytest.raises(NotFound, match=r"model\.onnx and tokenizer\.json"):
             student_network(replace(config.student, base=tmp_path))

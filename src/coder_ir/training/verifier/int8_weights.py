@@ -22,11 +22,7 @@ _STEPS, _SCALE, _ZERO = "_quantized", "_scale", "_zero_point"
 
 
 def float_weights(model: bytes, *, prefix: str = "") -> dict[str, NDArray[np.float32]]:
-    """Every named weight, steps times scale; names lose the prefix.
-
-    Raises:
-        onnx's own error for bytes that are no graph.
-    """
+    """Every named weight, steps times scale; only names with the prefix, which they lose."""
     try:
         import onnx
         from onnx import numpy_helper

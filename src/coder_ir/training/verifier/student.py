@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coder_ir.errors import InvalidValue, MissingExtra, NotFound
+from coder_ir.errors import InvalidFile, InvalidValue, MissingExtra, NotFound
 from coder_ir.training.verifier.config import StudentPlan
 from coder_ir.training.verifier.evaluate import Figures
 from coder_ir.training.verifier.groups import CLASSES, Group, Pair
@@ -139,6 +139,8 @@ def _base_weights(plan: StudentPlan) -> Weights:
         raise NotFound(f"no {model}; the base is a folder with model.onnx and tokenizer.json")
     weights = float_weights(model.read_bytes())
     layers = layers_in(weights, _LAYERS)
+    if not layers:
+        raise InvalidFile(f"{model} holds no int8 layers of a BERT cross-encoder, named {_LAYERS}")
     if plan.layers[-1] >= layers:
         raise InvalidValue(f"{model} has {layers} layers, so none is number {plan.layers[-1]}")
     return weights
