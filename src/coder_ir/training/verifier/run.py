@@ -88,7 +88,7 @@ def _train_teacher(run: _Run) -> dict[str, Any]:
         batches = run.batches(plan)
         probe = Probe.from_held_out(run.held_out, triplets=200, items=80)
         teacher = Teacher(plan, probe, bfloat16=run.config.bfloat16)
-        steps = max(1, round(plan.passes * len(batches)))
+        steps = round(plan.passes * len(batches))
         schedule = Schedule(
             steps, plan.learning_rate, plan.warmup * steps, run.config.checkpoint_steps
         )
@@ -131,6 +131,8 @@ def _claim(config: VerifierConfig, output: Path) -> dict[str, Any]:
         WHEEL: SHA256,
         **{f"{base.name}/{name}": file_sha256(base / name) for name in _BASE_FILES},
     }
+    if adapters := config.teacher.adapters:
+        data[adapters.name] = file_sha256(adapters)
     identity = {"config": config.as_json(), "data": data}
     path = output / "run.json"
     if path.is_file() and json.loads(path.read_text(encoding="utf-8")) != identity:

