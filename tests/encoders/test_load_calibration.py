@@ -13,7 +13,7 @@ from coder_ir.encoders.registry import load_calibration, load_encoder
 from coder_ir.errors import InvalidValue, ModelMismatch, NotFound
 
 ONE = Runtime(threads=1)
-CALIBRATION = Calibration(Logistic((1.0, -2.0), 0.5), Logistic((0.0, 1.0, 3.0), -1.0))
+CALIBRATION = Calibration(Logistic((1.0, -2.0), 0.5))
 ROLE = Role("encoder.onnx", "topical", "cls", "", "", 64, 8)
 
 

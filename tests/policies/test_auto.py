@@ -16,7 +16,7 @@ from coder_ir.types import Candidates, Constraint, Order, Passage, Reading, Span
 ROWS = [("a", 0.9, 0.1), ("b", 0.5, 0.6), ("c", 0.7, 0.5), ("d", 0.8, 0.3)]
 # The floor of ROWS: ten passages at 0.5 - 0.4, four with a median of 0.75.
 FLOOR = (10 * 0.1 + 4 * 0.75) / 14
-PLAIN = Auto(strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, doubt=0.2, sure=0.5)
+PLAIN = Auto(strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, tiebreak=0.0, doubt=0.2, sure=0.5)
 # Nothing but what a verifier reads counts.
 BY_READING = replace(PLAIN, strength=0, exclusion=0, firmness=0, affirmation=1.0, denial=0.8)
 
@@ -52,6 +52,11 @@ def scores(order: Order, pool: Candidates) -> dict[str, float]:
 
 def reasons(order: Order, pool: Candidates) -> dict[str, str]:
     return {pool.doc_ids[verdict.position]: verdict.reason for verdict in order.kept}
+
+
+def gain(score: float) -> float:
+    """What a passage of ROWS gains that surely satisfies: the mean of its lead and the longest."""
+    return ((score - FLOOR) * (0.9 - FLOOR)) ** 0.5
 
 
 def left(score: float, wanted: float, best: float, firmness: float = 1.0) -> float:
@@ -176,9 +181,9 @@ class TestReadings:
         assert found["a"] == pytest.approx(FLOOR + 0.2 * (0.9 - FLOOR))
         assert [found[d] for d in "bcd"] == pytest.approx([0.5, 0.7, 0.8])
 
-    def test_what_surely_satisfies_gains_its_lead(self):
+    def test_what_surely_satisfies_gains_the_mean_of_its_lead_and_the_longest(self):
         found = self.found(None, None, SATISFIES, None)
-        assert found["c"] == pytest.approx(FLOOR + 2 * (0.7 - FLOOR))
+        assert found["c"] == pytest.approx(0.7 + gain(0.7))
         assert list(found) == ["c", "a", "d", "b"]
 
     def test_what_is_silent_neither_gains_nor_loses(self):
@@ -207,7 +212,7 @@ class TestReadings:
     def test_a_doubtful_constraint_lets_readings_count_in_part(self):
         found = self.found(VIOLATES, None, SATISFIES, None, stated=1 / 3)  # half of it
         assert found["a"] == pytest.approx(FLOOR + 0.6 * (0.9 - FLOOR))
-        assert found["c"] == pytest.approx(FLOOR + 1.5 * (0.7 - FLOOR))
+        assert found["c"] == pytest.approx(0.7 + 0.5 * gain(0.7))
 
     def test_without_a_constraint_readings_change_nothing(self):
         assert self.found(VIOLATES, None, SATISFIES, None, stated=0.1) == {
@@ -225,7 +230,9 @@ class TestReadings:
         found = scores(policy.order(pool), pool)
         for doc_id, topical in zip(pool.doc_ids, pool.topical.tolist(), strict=True):
             if topical >= floor:
-                assert floor - 1e-6 <= found[doc_id] <= floor + 3 * (topical - floor) + 1e-6
+                lead, longest = topical - floor, pool.topical.max() - floor
+                most = topical + 2 * (lead * longest) ** 0.5
+                assert floor - 1e-6 <= found[doc_id] <= most + 1e-6
             else:
                 assert found[doc_id] == pytest.approx(topical, abs=1e-6)
 
@@ -260,6 +267,12 @@ class TestNearDuplicates:
 
     def test_those_that_read_alike_keep_the_topical_order(self):
         assert self.found([(1, 2)], None, SILENT, SILENT, None) == {d: t for d, t, _ in ROWS}
+
+    def test_compatibility_counts_beside_what_was_read(self):
+        alike = [SILENT, None, None, SILENT]  # a and d, of compatibility 0.1 and 0.3
+        pool = pool_of(ROWS, near_duplicates=[(0, 3)], readings=alike)
+        found = scores(replace(PLAIN, tiebreak=1.0).order(pool), pool)
+        assert (found["d"], found["a"]) == (0.9, 0.8)
 
     def test_satisfying_less_violating_decides(self):
         unsure, more = Reading(0.5, 0.4, 0.1, 0.4), Reading(0.3, 0.1, 0.6, 0.2)
@@ -325,7 +338,8 @@ def test_the_pool_stays_as_it_was():
 
 
 @pytest.mark.parametrize(
-    "setting", ["strength", "unnamed", "exclusion", "firmness", "affirmation", "denial"]
+    "setting",
+    ["strength", "unnamed", "exclusion", "firmness", "affirmation", "denial", "tiebreak"],
 )
 def test_a_negative_weight_is_refused(setting: str):
     with pytest.raises(InvalidValue, match=f"{setting} must not be negative, got -0.1"):

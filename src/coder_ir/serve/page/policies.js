@@ -118,7 +118,7 @@ function lowered(candidates, constraint, share, s) {
     let left = lead * Math.exp((-s.firmness * (most - wanted[i])) / gap);
     if (reading) {
       left *= 1 - share * s.denial * reading.violates;
-      left += share * s.affirmation * reading.satisfies * lead;
+      left += share * s.affirmation * reading.satisfies * Math.sqrt(lead * gap);
     }
     return floor + left + Math.min(score - floor, 0);
   });
@@ -137,14 +137,15 @@ function groupsOf(candidates) {
 }
 
 /** Topical scores, those of near-duplicates dealt out anew by what a verifier read of them. */
-function traded(candidates) {
+function traded(candidates, s) {
   const scores = candidates.map((one) => one.topical);
   for (const positions of groupsOf(candidates)) {
     const read = positions.filter((i) => candidates[i].reading);
-    const worth = ({ reading }) => reading.violates - reading.satisfies;
+    const worth = ({ reading, compatibility }) =>
+      reading.satisfies - reading.violates + s.tiebreak * compatibility;
     read.sort((a, b) => candidates[b].topical - candidates[a].topical || a - b);
     const highest = read.map((i) => candidates[i].topical);
-    read.sort((a, b) => worth(candidates[a]) - worth(candidates[b]));
+    read.sort((a, b) => worth(candidates[b]) - worth(candidates[a]));
     read.forEach((i, place) => { scores[i] = highest[place]; });
   }
   return scores;
@@ -158,7 +159,7 @@ function logOdds(probability) {
 function auto({ candidates, constraint }, s) {
   const [least, most] = [logOdds(s.doubt), logOdds(s.sure)];
   const share = Math.min(1, Math.max(0, (logOdds(constraint.probability) - least) / (most - least)));
-  const levels = share ? lowered(candidates, constraint, share, s) : traded(candidates);
+  const levels = share ? lowered(candidates, constraint, share, s) : traded(candidates, s);
   const scores = levels.map(rounded);
   const kept = bestFirst(scores).map((i) => {
     const one = candidates[i], score = shown(scores[i]);
