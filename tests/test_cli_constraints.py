@@ -75,7 +75,7 @@ class TestExclude:
         words = cli("search", index, "hotel", "--exclude", "disco").words
         assert "Fits “no disco”: “No disco here.”" in words
         assert "Goes against “no disco”: “The disco opens at ten.”" in words
-        assert "Does not say anything on “no disco”." in words
+        assert "Says nothing about “disco”." in words
 
     def test_with_verify_0_nothing_is_read(self, cli: Command, index: Path):
         options = ("--exclude", "disco", "--verify", 0)

@@ -6,7 +6,7 @@ learnt what they mean. It knows no disco, of which only the fake verifier reads.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import exp, log
+from math import exp, log, sqrt
 from pathlib import Path
 
 import numpy as np
@@ -83,14 +83,15 @@ def kept(ranking: Ranking, losses: dict[str, float]) -> dict[str, float]:
     """The scores that `PLAIN` makes of the topical ones at these losses and what was read."""
     floor, gap = floor_and_gap(ranking)
 
-    def share(hit: Hit) -> float:
-        left = exp(-PLAIN.firmness * losses[hit.doc_id] / gap)
+    def lead(hit: Hit) -> float:
+        own = hit.topical - floor
+        left = own * exp(-PLAIN.firmness * losses[hit.doc_id] / gap)
         if hit.reading is None:
             return left
         denied = PLAIN.denial * hit.reading.violates
-        return left * (1 - denied) + PLAIN.affirmation * hit.reading.satisfies
+        return left * (1 - denied) + PLAIN.affirmation * hit.reading.satisfies * sqrt(own * gap)
 
-    return {hit.doc_id: floor + (hit.topical - floor) * share(hit) for hit in ranking}
+    return {hit.doc_id: floor + lead(hit) for hit in ranking}
 
 
 def losses_of(ranking: Ranking) -> dict[str, float]:

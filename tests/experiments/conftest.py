@@ -73,7 +73,9 @@ def loaded(monkeypatch: pytest.MonkeyPatch, encoder: FakeEncoder) -> Loaded:
     for module in ("retriever", "experiments.detection", "experiments.separation"):
         monkeypatch.setattr(f"coder_ir.{module}.load_encoder", load)
     monkeypatch.setattr("coder_ir.retriever.load_calibration", lambda model: None)
-    monkeypatch.setattr("coder_ir.retriever.load_verifier", lambda name, *, threads: FakeVerifier())
+    monkeypatch.setattr(
+        "coder_ir.retriever.load_verifier", lambda name="", *, threads=0: FakeVerifier()
+    )
     for module in ("retriever", "experiments.detection"):
         monkeypatch.setattr(f"coder_ir.{module}.load_parser", lambda encoder: FakeParser())
     return calls

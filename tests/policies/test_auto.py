@@ -16,7 +16,9 @@ from coder_ir.types import Candidates, Constraint, Order, Passage, Reading, Span
 ROWS = [("a", 0.9, 0.1), ("b", 0.5, 0.6), ("c", 0.7, 0.5), ("d", 0.8, 0.3)]
 # The floor of ROWS: ten passages at 0.5 - 0.4, four with a median of 0.75.
 FLOOR = (10 * 0.1 + 4 * 0.75) / 14
-PLAIN = Auto(strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, tiebreak=0.0, doubt=0.2, sure=0.5)
+PLAIN = Auto(
+    strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, tiebreak=0.0, doubt=0.2, sure=0.5
+)
 # Nothing but what a verifier reads counts.
 BY_READING = replace(PLAIN, strength=0, exclusion=0, firmness=0, affirmation=1.0, denial=0.8)
 

@@ -34,10 +34,10 @@ def test_a_query_that_states_nothing_rules_nothing_out(
     ("reading", "reason"),
     [
         (None, "On the topic; not read for “no nuts”."),
-        (silent(), "Does not say anything on “no nuts”."),
+        (silent(), "Says nothing about “nuts”."),
         (satisfying(), "Fits “no nuts”: “Free of nuts.”"),
         (violating(), "Goes against “no nuts”: “Free of nuts.”"),
-        (Reading(0.45, 0.1, 0.45, 0.1), "Does not say anything on “no nuts”."),
+        (Reading(0.45, 0.1, 0.45, 0.1), "Says nothing about “nuts”."),
         (Reading(0.45, 0.45, 0.1, 0.1), "Goes against “no nuts”: “Free of nuts.”"),
     ],
     ids=["not read", "silent", "satisfies", "violates", "as silent as it fits", "as much as not"],

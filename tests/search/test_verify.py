@@ -179,7 +179,7 @@ def test_a_search_under_a_constraint_has_its_first_hits_read(rooms: Retriever):
     assert sorted(texts) == sorted(document.content for document in ROOMS)
     assert {hit.doc_id: hit.reason for hit in ranking} == {
         "calm": "Fits “no noise”: “There is no noise.”",
-        "mute": "Does not say anything on “no noise”.",
+        "mute": "Says nothing about “noise”.",
         "loud": "Goes against “no noise”: “The street brings noise.”",
     }
 

@@ -165,7 +165,9 @@ def test_a_slider_ranks_anew_without_asking_the_server(open_page: Open):
     assert "is below τ 0.5" in page.locator("#filtered .why").first.text_content()
     assert page.locator("#scatter .tau").count() == 1
     page.locator("#alpha").fill("1")
-    assert column(page, "coder") == [doc for doc in column(page, "topical") if doc in after]
+    by_topic = [doc for doc in column(page, "topical") if doc in after]
+    assert by_topic
+    assert column(page, "coder")[: len(by_topic)] == by_topic  # later ones are past the first ten
     page.click("#reset")
     assert page.locator("#policies input[value=auto]").is_checked()
 

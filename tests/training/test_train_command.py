@@ -120,7 +120,9 @@ class TestCalibration:
         done = CliRunner().invoke(app, ["train", "calibrate", str(model), "--written", str(items)])
         assert done.exit_code == 0, done.output
         assert re.fullmatch(
-            r"risk: 18 judgements, expected calibration error \d\.\d{3}\n", done.stdout
+            r"risk: 18 judgements, expected calibration error \d\.\d{3}, "
+            r"area under the ROC curve \d\.\d{3}\n",
+            done.stdout,
         )
         assert load_calibration(str(model)) is not None
 

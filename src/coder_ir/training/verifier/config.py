@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from coder_ir.errors import InvalidFile, InvalidValue, NotFound
@@ -156,11 +157,13 @@ class _Reader:
         if origin is Mapping and isinstance(raw, dict):
             own = get_args(kind)[1]
             return {name: self.value(own, item, f"{place}.{name}") for name, item in raw.items()}
+        if origin is UnionType:
+            (kind,) = (part for part in get_args(kind) if part is not NoneType)
         if kind is Path and isinstance(raw, str):
             return (self.path.parent / raw).resolve()
         if kind is float and type(raw) is int:
             return float(raw)
-        if origin is None and type(raw) is kind:
+        if origin in (None, UnionType) and type(raw) is kind:
             return raw
         raise InvalidValue(f"{self.path} sets {place} to {raw!r}, which is of the wrong type")
 
