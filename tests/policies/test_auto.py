@@ -16,9 +16,7 @@ from coder_ir.types import Candidates, Constraint, Order, Passage, Reading, Span
 ROWS = [("a", 0.9, 0.1), ("b", 0.5, 0.6), ("c", 0.7, 0.5), ("d", 0.8, 0.3)]
 # The floor of ROWS: ten passages at 0.5 - 0.4, four with a median of 0.75.
 FLOOR = (10 * 0.1 + 4 * 0.75) / 14
-PLAIN = Auto(
-    strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, tiebreak=0.0, doubt=0.2, sure=0.5
-)
+PLAIN = Auto(strength=1.0, unnamed=1.0, exclusion=0.4, firmness=1.0, doubt=0.2, sure=0.5)
 # Nothing but what a verifier reads counts.
 BY_READING = replace(PLAIN, strength=0, exclusion=0, firmness=0, affirmation=1.0, denial=0.8)
 
@@ -250,64 +248,61 @@ class TestReadings:
 
 
 class TestNearDuplicates:
-    """What no query constrains: those that a verifier read trade places."""
+    """What no query constrains: those that a verifier read are held against each other."""
 
     def found(
-        self, pairs: Sequence[tuple[int, int]], *readings: Reading | None
+        self, pairs: Sequence[tuple[int, int]], *readings: Reading | None, rivalry: float = 0.5
     ) -> dict[str, float]:
+        """With a certain word worth a quarter of a cosine; `s_C` of ROWS counts as well."""
         pool = pool_of(ROWS, near_duplicates=pairs, readings=readings)
-        return scores(PLAIN.order(pool), pool)
+        policy = replace(PLAIN, rivalry=rivalry, word=0.25)
+        return scores(policy.order(pool), pool)
 
-    def test_the_one_that_answers_the_query_gets_the_higher_place(self):
-        # d stands between a and c and is no near-duplicate of theirs.
+    def test_they_share_the_best_score_and_lose_what_they_are_behind(self):
+        # a: 0.1 - 0.25, c: 0.5 + 0.25; d stands between and is no near-duplicate of theirs.
         found = self.found([(0, 2)], VIOLATES, None, SATISFIES, None)
-        assert found == {"c": 0.9, "d": 0.8, "a": 0.7, "b": 0.5}
-        assert list(found) == ["c", "d", "a", "b"]
-
-    def test_those_in_the_right_order_stay(self):
-        assert self.found([(0, 2)], SATISFIES, None, VIOLATES, None) == {d: t for d, t, _ in ROWS}
-
-    def test_those_that_read_alike_keep_the_topical_order(self):
-        assert self.found([(1, 2)], None, SILENT, SILENT, None) == {d: t for d, t, _ in ROWS}
+        assert found == pytest.approx({"c": 0.9, "d": 0.8, "b": 0.5, "a": 0.9 - 0.5 * 0.9})
+        assert list(found) == ["c", "d", "b", "a"]
 
     def test_compatibility_counts_beside_what_was_read(self):
-        alike = [SILENT, None, None, SILENT]  # a and d, of compatibility 0.1 and 0.3
-        pool = pool_of(ROWS, near_duplicates=[(0, 3)], readings=alike)
-        found = scores(replace(PLAIN, tiebreak=1.0).order(pool), pool)
-        assert (found["d"], found["a"]) == (0.9, 0.8)
+        found = self.found([(0, 3)], SILENT, None, None, SILENT)  # a and d, of 0.1 and 0.3
+        assert found == pytest.approx({"d": 0.9, "a": 0.8, "c": 0.7, "b": 0.5})
 
-    def test_satisfying_less_violating_decides(self):
-        unsure, more = Reading(0.5, 0.4, 0.1, 0.4), Reading(0.3, 0.1, 0.6, 0.2)
-        found = self.found([(0, 3)], unsure, None, None, more)
-        assert (found["d"], found["a"]) == (0.9, 0.8)
+    def test_satisfying_less_violating_decides_among_the_compatible(self):
+        unsure, more = Reading(0.5, 0.4, 0.1, 0.4), Reading(0.9, 0.1, 0.0, 0.2)
+        found = self.found([(1, 2)], None, more, unsure, None)
+        # b: 0.6 + 0.25 x 0.8, c: 0.5 + 0.25 x 0.1
+        assert (found["b"], found["c"]) == pytest.approx((0.7, 0.7 - 0.5 * 0.275))
 
     def test_pairs_that_share_one_are_a_group(self):
-        # b-c and c-d: c satisfies, b is silent, d violates; they hold 0.5, 0.7 and 0.8.
+        # b: 0.6, c: 0.5 + 0.25, d: 0.3 - 0.25; the best topical score is d's 0.8.
         found = self.found([(1, 2), (2, 3)], None, SILENT, SATISFIES, VIOLATES)
-        assert found == {"a": 0.9, "c": 0.8, "b": 0.7, "d": 0.5}
+        expected = {"a": 0.9, "c": 0.8, "b": 0.8 - 0.5 * 0.15, "d": 0.8 - 0.5 * 0.7}
+        assert found == pytest.approx(expected)
 
     def test_groups_do_not_mix(self):
         found = self.found([(0, 3), (1, 2)], VIOLATES, SATISFIES, VIOLATES, SATISFIES)
-        assert found == {"d": 0.9, "a": 0.8, "b": 0.7, "c": 0.5}
+        assert (found["d"], found["b"]) == pytest.approx((0.9, 0.7))
 
-    def test_one_that_was_not_read_keeps_its_place(self):
+    def test_one_that_was_not_read_keeps_its_score(self):
         found = self.found([(0, 2), (0, 3)], VIOLATES, None, None, SATISFIES)
-        assert found == {"d": 0.9, "a": 0.8, "c": 0.7, "b": 0.5}
+        assert (found["c"], found["d"]) == pytest.approx((0.7, 0.9))
 
     @pytest.mark.parametrize("readings", [(), (None,) * 4], ids=["nobody read", "none read"])
     def test_without_readings_all_stay(self, readings: tuple[None, ...]):
         assert self.found([(0, 2)], *readings) == {d: t for d, t, _ in ROWS}
 
-    def test_a_reason_tells_of_the_trade(self):
+    def test_a_reason_tells_of_it(self):
         pool = pool_of(ROWS, near_duplicates=[(0, 2)], readings=[VIOLATES, None, SATISFIES, None])
-        assert reasons(PLAIN.order(pool), pool) == {
-            "a": "Topic 0.900, 0.700 among near-duplicates.",
+        policy = replace(PLAIN, rivalry=0.5, word=0.25)
+        assert reasons(policy.order(pool), pool) == {
+            "a": "Topic 0.900, 0.450 among near-duplicates.",
             "b": "Topic 0.500.",
             "c": "Topic 0.700, 0.900 among near-duplicates.",
             "d": "Topic 0.800.",
         }
 
-    def test_under_a_constraint_they_do_not_trade(self):
+    def test_under_a_constraint_they_are_ranked_as_all_others(self):
         pool = pool_of(ROWS, stated=1.0, near_duplicates=[(0, 2)])
         alone = pool_of(ROWS, stated=1.0)
         assert PLAIN.order(pool) == PLAIN.order(alone)
@@ -341,7 +336,7 @@ def test_the_pool_stays_as_it_was():
 
 @pytest.mark.parametrize(
     "setting",
-    ["strength", "unnamed", "exclusion", "firmness", "affirmation", "denial", "tiebreak"],
+    ["strength", "unnamed", "exclusion", "firmness", "affirmation", "denial", "rivalry", "word"],
 )
 def test_a_negative_weight_is_refused(setting: str):
     with pytest.raises(InvalidValue, match=f"{setting} must not be negative, got -0.1"):

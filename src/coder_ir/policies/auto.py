@@ -37,9 +37,9 @@ class Auto:
     geometric mean of its lead and the longest. So topic decides among those that say the same, and
     nothing is gained off the topic.
 
-    Without a constraint a verifier reads near-duplicates alone, which topic cannot tell apart:
-    they trade places among themselves, the one first of which probability of satisfying, less that
-    of violating, plus `tiebreak` * s_C is highest.
+    Without a constraint a verifier reads near-duplicates alone, which topic cannot tell apart: they
+    share the best score among them, and each loses `rivalry` times what it is behind the best of
+    them in s_C + word * (probability of satisfying - that of violating).
     """
 
     strength: float = 0.6  # weight of compatibility next to topical
@@ -48,7 +48,8 @@ class Auto:
     firmness: float = 2.0  # how fast the lead goes with the loss
     affirmation: float = 1.0  # of that mean, what a passage gains which surely satisfies
     denial: float = 0.9  # share of its lead that a passage loses which surely violates
-    tiebreak: float = 8.0  # weight of s_C beside what was read of near-duplicates
+    rivalry: float = 0.3  # of what a near-duplicate is behind the best of its like, what it loses
+    word: float = 0.125  # cosine that a verifier's certain word counts for among near-duplicates
     doubt: float = STATED  # probability up to which a query counts as an ordinary one
     sure: float = 0.99  # probability from which a constraint counts in full
     name: str = "auto"
@@ -64,7 +65,8 @@ class Auto:
             "firmness",
             "affirmation",
             "denial",
-            "tiebreak",
+            "rivalry",
+            "word",
         ):
             if getattr(self, setting) < 0:
                 raise InvalidValue(f"{setting} must not be negative, got {getattr(self, setting)}")
@@ -79,7 +81,7 @@ class Auto:
     def order(self, pool: Candidates) -> Order:
         """Sort by what is left of the topical score; drops nothing."""
         share = self._share(pool) if len(pool) else 0.0
-        scores = self._kept(pool, share) if share else self._traded(pool)
+        scores = self._kept(pool, share) if share else self._told_apart(pool)
         scores = np.round(scores, FUSED_DECIMALS)
         return Order(
             [
@@ -102,23 +104,19 @@ class Auto:
                 left[i] += gain * np.sqrt(lead[i] * longest)
         return np.asarray(floor + left + np.minimum(pool.topical - floor, 0))
 
-    def _traded(self, pool: Candidates) -> Scores:
-        """Topical scores, those of near-duplicates dealt out anew by what was read of them.
-
-        Those that are equal in it keep their topical order.
-        """
+    def _told_apart(self, pool: Candidates) -> Scores:
+        """Topical scores; near-duplicates share their best one, less what each is behind."""
         scores = pool.topical.copy()
         for group in _groups(pool.near_duplicates):
             readings = [(pool.readings[i], i) for i in group] if pool.readings else []
             worth = {
-                i: reading.satisfies - reading.violates + self.tiebreak * pool.compatibility[i]
+                i: pool.compatibility[i] + self.word * (reading.satisfies - reading.violates)
                 for reading, i in readings
                 if reading is not None
             }
-            by_topic = sorted(worth, key=lambda i: (-pool.topical[i], i))
-            highest = [float(pool.topical[i]) for i in by_topic]
-            by_worth = sorted(by_topic, key=lambda i: -worth[i])
-            scores[by_worth] = highest
+            level = max((pool.topical[i] for i in worth), default=0.0)
+            for i, own in worth.items():
+                scores[i] = level - self.rivalry * (max(worth.values()) - own)
         return scores
 
     def wanted(self, pool: Candidates) -> Scores:

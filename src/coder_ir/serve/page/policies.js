@@ -136,17 +136,16 @@ function groupsOf(candidates) {
   return [...found.values()].filter((positions) => positions.length > 1);
 }
 
-/** Topical scores, those of near-duplicates dealt out anew by what a verifier read of them. */
-function traded(candidates, s) {
+/** Topical scores; near-duplicates share their best one, less what each is behind. */
+function toldApart(candidates, s) {
   const scores = candidates.map((one) => one.topical);
+  const worth = ({ reading, compatibility }) =>
+    compatibility + s.word * (reading.satisfies - reading.violates);
   for (const positions of groupsOf(candidates)) {
     const read = positions.filter((i) => candidates[i].reading);
-    const worth = ({ reading, compatibility }) =>
-      reading.satisfies - reading.violates + s.tiebreak * compatibility;
-    read.sort((a, b) => candidates[b].topical - candidates[a].topical || a - b);
-    const highest = read.map((i) => candidates[i].topical);
-    read.sort((a, b) => worth(candidates[b]) - worth(candidates[a]));
-    read.forEach((i, place) => { scores[i] = highest[place]; });
+    const level = Math.max(...read.map((i) => candidates[i].topical));
+    const best = Math.max(...read.map((i) => worth(candidates[i])));
+    for (const i of read) scores[i] = level - s.rivalry * (best - worth(candidates[i]));
   }
   return scores;
 }
@@ -159,7 +158,7 @@ function logOdds(probability) {
 function auto({ candidates, constraint }, s) {
   const [least, most] = [logOdds(s.doubt), logOdds(s.sure)];
   const share = Math.min(1, Math.max(0, (logOdds(constraint.probability) - least) / (most - least)));
-  const levels = share ? lowered(candidates, constraint, share, s) : traded(candidates, s);
+  const levels = share ? lowered(candidates, constraint, share, s) : toldApart(candidates, s);
   const scores = levels.map(rounded);
   const kept = bestFirst(scores).map((i) => {
     const one = candidates[i], score = shown(scores[i]);
