@@ -99,7 +99,7 @@ def adapted_network(wheel: Path, adapters: Path, *, rank: int) -> tuple[Any, Any
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TeacherReading:
     """What a teacher makes of a batch."""
 
     logits: torch.Tensor  # (pairs, 3)
@@ -128,7 +128,7 @@ class TrainedTeacher:
         """Of its states."""
         return int(self._network.config.hidden_size)
 
-    def read(self, pairs: Sequence[Pair]) -> Reading:
+    def read(self, pairs: Sequence[Pair]) -> TeacherReading:
         """Logits and word states of pairs, all at once."""
         import torch
 
@@ -137,7 +137,7 @@ class TrainedTeacher:
             out = self._network(**self._reader.feed(encodings), output_hidden_states=True)
         places = word_places(encodings, pairs, passage_first=self._reader.passage_first)
         states = [mean_by_word(out.hidden_states[layer], places) for layer in self._layers]
-        return Reading(out.logits.float(), states)
+        return TeacherReading(out.logits.float(), states)
 
 
 def _reader(tokenizer: Any, length: int, *, bfloat16: bool) -> PairReader:
